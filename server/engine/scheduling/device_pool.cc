@@ -18,20 +18,20 @@ namespace crout {
 namespace {
 
 // Threads of each device. Each TaskScheduler has one more thread, for small tasks.
-// docs/internals.md lists the work of each kind.
+// docs/internals.md lists the tasks of each kind.
 constexpr int kAdmittingThreads = 4;
 constexpr int kPreparingThreads = 2;
 constexpr int kReleasingThreads = 2;
 
-// Assumed rate of copies from a device when factors are evicted, in bytes per second; roughly that
-// of PCI Express.
+// Assumed rate of copies from a device when factors are evicted, in bytes per second; roughly the
+// rate of PCI Express.
 constexpr double kEvictionRate = 10e9;
 
-// Whether a device can hold a job. Rank orders devices by these values, the smallest first.
+// Availability of a device's memory for a job. Rank prefers the smaller value.
 enum class Availability : uint8_t { kYes, kNotNow, kNever };
 
-// Returns whether the device's budget has room for a job of `bytes`, counting idle cached factors
-// as available. Sets `evicted` to the bytes that are not free and would have to be evicted.
+// Returns whether a job of `bytes` fits into the device's budget, with idle cached factors evicted
+// if necessary. Sets `evicted` to the bytes that must be evicted for it.
 Availability AvailabilityOf(const DeviceSlot& slot, size_t bytes, size_t* evicted) {
   const size_t limit = slot.budget->limit();
   const size_t taken = slot.budget->reserved() + slot.expected.sum().bytes;
@@ -41,7 +41,8 @@ Availability AvailabilityOf(const DeviceSlot& slot, size_t bytes, size_t* evicte
   return *evicted > slot.idle_bytes ? Availability::kNotNow : Availability::kYes;
 }
 
-// Key for comparing devices for a job of this demand: the smallest is the best.
+// Returns a key that compares devices for a job with this demand: the device with the smallest key
+// is chosen.
 auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
   const DeviceScheduler::Load load = slot.scheduler->load();
   const ExpectedJobs::Sum expected = slot.expected.sum();

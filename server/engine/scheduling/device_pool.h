@@ -83,7 +83,7 @@ struct DeviceSlot {
   // not delay the others.
   std::unique_ptr<TaskScheduler> admitting;  // evictions, large allocations, copies of factors
   std::unique_ptr<TaskScheduler> preparing;  // completion of parsed uploads, analyses
-  // Frees memory. A task waits for copies in flight at most. Null after DevicePool::Stop.
+  // Frees memory. A task waits at most for copies in flight. Null after DevicePool::Stop.
   std::unique_ptr<ThreadPool> releasing;
 
   bool on_host() const { return device->info().kind == DeviceKind::kHost; }
@@ -117,18 +117,20 @@ class DevicePool {
 
   // Returns the device `name` if it is healthy. For an empty name, returns the healthy device that
   // is predicted to finish the job first. The prediction includes running, queued and expected jobs
-  // and the time to evict factors for this job. A device that can free enough memory now precedes
-  // one that cannot, and a device whose budget is smaller than the job comes last. Ties prefer a
-  // GPU to the host, then the device with the fewest jobs, then the one chosen longest ago.
+  // and the time to evict factors for this job. A device that can free enough memory now is
+  // preferred to one that cannot. A device whose budget is smaller than the job is the last choice.
+  // Ties prefer a GPU to the host, then the device with the fewest jobs, then the one chosen
+  // longest ago.
   //
   // `demand` returns the demand of the job on a device. It is not called if a name is given or only
-  // one device is healthy. If it returns an error for a device, that device is excluded; if it does
-  // so for every healthy device, Choose returns the first error.
+  // one device is healthy. A device for which it returns an error is excluded. If it returns an
+  // error for every healthy device, Choose returns the first one.
   //
   // INVALID_ARGUMENT: no device has this name; the message lists the names. UNAVAILABLE (reason
   // DEVICE_LOST): the named device, or every device, is fenced.
   using DemandOn = absl::FunctionRef<absl::StatusOr<JobDemand>(DeviceSlot&)>;
   absl::StatusOr<DeviceSlot*> Choose(std::string_view name, DemandOn demand) const;
+  // The same for a job of unknown demand.
   absl::StatusOr<DeviceSlot*> Choose(std::string_view name) const;
 
   bool any_healthy() const;

@@ -17,7 +17,7 @@ absl::Status FencedStatus(const Device& device) {
                     kReasonDeviceLost);
 }
 
-constexpr double kSmallSeconds = 1;  // longest prediction for a job of the small stream
+constexpr double kSmallSeconds = 1;  // longest predicted time of a job on kSmallStream
 
 // The cast is safe: jobs enter a DeviceScheduler only through Submit, which takes a Job.
 const Job& AsJob(const std::shared_ptr<QueuedJob>& job) { return static_cast<const Job&>(*job); }

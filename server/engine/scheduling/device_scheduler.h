@@ -40,9 +40,9 @@ class JobBatcher {
  public:
   virtual ~JobBatcher() = default;
 
-  // Called in place of Job::Run. `jobs` has at least one job; all are of one group. Jobs of the
-  // same tenant are in the order of their submission. `waited` is the time for which an idle stream
-  // held jobs back so that the batch could grow.
+  // Called in place of Job::Run. `jobs` has at least one job, and all its jobs have the same group.
+  // Jobs of the same tenant are in the order of their submission. `waited` is the time for which an
+  // idle stream held jobs back so that the batch could grow.
   virtual void Run(ExecutionContext& context, std::span<const std::shared_ptr<Job>> jobs,
                    Job::Clock::duration waited) = 0;
 };
@@ -60,8 +60,8 @@ struct SchedulerOptions {
 };
 
 // Runs the jobs of one device on a fixed set of contexts. If there are several, one of them runs
-// only small jobs, predicted to take at most a second, so that these do not wait for the end of
-// long ones. Thread-safe.
+// only small jobs, so that small jobs do not wait for long ones. A job is small if it is predicted
+// to take at most a second. Thread-safe.
 class DeviceScheduler final : public JobScheduler {
  public:
   // Creates the contexts and starts the threads. Returns the first error. `device` outlives the
@@ -79,22 +79,24 @@ class DeviceScheduler final : public JobScheduler {
   DeviceScheduler(Device* device, const SchedulerOptions& options,
                   std::vector<std::unique_ptr<ExecutionContext>> contexts);
 
-  // Takes a job and the rest of its batch.
+  // Dequeues a job and the queued jobs of its batch.
   std::optional<Clock::time_point> Choose(size_t stream, DequeuedJobs& dequeued) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(size_t stream, DequeuedJobs& dequeued) override;
   absl::Status Refusal() const override;
 
-  // Returns the job that `stream` starts now: the first in turn that it may run, or, while that
-  // waits for its batch to fill, the first that does not wait.
+  // Returns the job that `stream` starts now. This is the first job in turn that the stream may
+  // run. While that job waits for its batch to fill, it is the first job that does not wait.
   std::optional<Queue::Position> Startable(size_t stream, Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether `first`, the first job in turn, still waits for its batch to fill.
+  // Returns true if `first`, the first job in turn, still waits for its batch to fill.
   bool IsBatchFilling(const Job& first, Clock::time_point now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes `first` and, up to the size limit, queued jobs of its batch; tenants take turns.
+  // Dequeues `first` and, up to the size limit, the queued jobs of its batcher and group; tenants
+  // take turns.
   void DequeueBatch(Queue::Position first, DequeuedJobs& dequeued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns false if the stream is reserved for small jobs and the job is not small.
   bool MayRun(size_t stream, const QueuedJob& job) const;
   // Returns the earliest time at which the window of a queued job ends, or nothing if no job that
   // `stream` may run is queued.

@@ -16,7 +16,7 @@
 namespace crout {
 namespace {
 
-// Limits one wait, because a far deadline would overflow the clock's arithmetic.
+// Longest single wait. Waiting for a far deadline could overflow the clock's arithmetic.
 constexpr std::chrono::hours kLongestWait{1};
 constexpr double kShortestRetrySeconds = 0.01;
 constexpr double kDisplacedRetrySeconds = 1;
@@ -108,8 +108,8 @@ absl::Status JobScheduler::FullStatus() const {
                         std::max(kShortestRetrySeconds, BacklogSeconds()));
 }
 
-// If streams differ, a single signal could wake a stream that may not run the job. All streams are
-// woken then.
+// Wakes a stream for a queued job. If streams differ, wakes all, because a single signal could wake
+// a stream that may not run the job.
 void JobScheduler::WakeStream() {
   if (options_.streams_are_alike) {
     work_.Signal();
@@ -192,7 +192,7 @@ void JobScheduler::Work(size_t stream) {
   }
 }
 
-// If the device is fenced, the threads take and drop all queued jobs in this way.
+// On a fenced device, the threads dequeue and drop all queued jobs in this way.
 void JobScheduler::RunOrDrop(size_t stream, DequeuedJobs& dequeued) {
   absl::Status refusal = Failpoint(options_.failpoint);
   if (refusal.ok()) refusal = Refusal();

@@ -95,12 +95,12 @@ class JobScheduler {
     std::string name;    // for messages: "the queue of NAME is full"
     size_t streams = 1;  // threads that run jobs, at least 1
     size_t queue_capacity = 256;
-    size_t max_batch_jobs = 1;      // largest number of jobs that a thread takes at once
+    size_t max_batch_jobs = 1;      // largest number of jobs that Choose() dequeues
     bool streams_are_alike = true;  // false: kSmallStream may not run every job
     std::string_view failpoint;     // evaluated before jobs run; an error drops them
   };
 
-  // The jobs that a thread has taken to run.
+  // Jobs that a thread has dequeued to run them.
   struct DequeuedJobs {
     std::vector<std::shared_ptr<QueuedJob>> jobs;
     Clock::duration waited{0};  // time an idle stream held jobs back to fill a batch
@@ -122,8 +122,8 @@ class JobScheduler {
   // an error the job is not queued, and Drop is not called.
   absl::Status Enqueue(std::shared_ptr<QueuedJob> job);
 
-  // Takes the jobs that `stream` runs next, by calls of Dequeue(). If it takes none, it returns the
-  // time at which the stream calls again, or nothing to wait for a signal.
+  // Chooses the jobs that `stream` runs next and calls Dequeue() for each. If there are none,
+  // returns the time at which the stream calls again, or nothing if it waits for a signal.
   virtual std::optional<Clock::time_point> Choose(size_t stream, DequeuedJobs& dequeued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Runs the jobs in `dequeued`, which has at least one.
@@ -154,8 +154,9 @@ class JobScheduler {
   };
 
   void Work(size_t stream);
+  // Runs the jobs, except for those that must be dropped.
   void RunOrDrop(size_t stream, DequeuedJobs& dequeued);
-  // Waits for jobs, takes them and marks the stream busy. Returns false when stopping.
+  // Waits for jobs, dequeues them and marks the stream as busy. Returns false when stopping.
   bool Next(size_t stream, DequeuedJobs& dequeued) ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops displaced jobs, and jobs whose deadlines pass. Runs on its own thread, so that busy
   // streams do not delay it.

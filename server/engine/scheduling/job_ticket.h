@@ -37,7 +37,7 @@ class JobTicket {
   size_t JobsAhead() const { return job_ == nullptr ? 0 : scheduler_->JobsAhead(job_.get()); }
 
   void BeginWork() { ++working_; }
-  // Ends one piece of work. When this was the last piece and the work was abandoned, returns the
+  // Ends one piece of work. If this was the last piece and the work was abandoned, returns the
   // seconds since Abandon(); else returns 0.
   double EndWork(Clock::time_point now);
   bool working() const { return working_ > 0; }

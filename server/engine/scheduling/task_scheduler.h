@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs parts of calls that may block and need no stream of a device.
+// Runs tasks: parts of calls that may block and need no stream of a device.
 #ifndef CROUT_SERVER_ENGINE_SCHEDULING_TASK_SCHEDULER_H_
 #define CROUT_SERVER_ENGINE_SCHEDULING_TASK_SCHEDULER_H_
 
