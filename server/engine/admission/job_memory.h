@@ -31,7 +31,8 @@ struct JobMemory {
 };
 
 // Bytes of a reply and their reservation. A transport may hold them long after the call has ended.
-// Members are destroyed in reverse order: the memory is free before the budget counts it as free.
+// Members are destroyed in reverse order, so that the memory is freed before the budget counts it
+// as free.
 struct ReplyData {
   Reservation reservation;
   Buffer bytes;
@@ -39,7 +40,7 @@ struct ReplyData {
 
 // Reserve all of `need` or nothing. The bytes come from the budget of `slot`'s device and from the
 // host budget, which is the same budget if the device is the host. TryReserve uses only memory that
-// is free. Reserve evicts idle factors to make room, and may block. It returns RESOURCE_EXHAUSTED
+// is free. Reserve evicts idle factors if necessary, and may block. It returns RESOURCE_EXHAUSTED
 // under the conditions of FactorCache::ReserveOnDevice.
 std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);
 absl::StatusOr<JobMemory> Reserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Periodic readings of a device's memory statistics, available without waiting for the device.
+// Reads a device's memory statistics periodically. Readers of the last result never wait for the
+// device.
 #ifndef CROUT_SERVER_ENGINE_ADMISSION_MEMORY_WATCH_H_
 #define CROUT_SERVER_ENGINE_ADMISSION_MEMORY_WATCH_H_
 

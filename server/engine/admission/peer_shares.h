@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shares of the memory for calls, by peer.
+// Shares of the call memory, by peer.
 #ifndef CROUT_SERVER_ENGINE_ADMISSION_PEER_SHARES_H_
 #define CROUT_SERVER_ENGINE_ADMISSION_PEER_SHARES_H_
 
@@ -26,7 +26,7 @@ namespace crout {
 // from the peer with the largest share above a quarter. That peer loses its newest charges, one by
 // one: TryCharge calls Preempt on their holders and moves their bytes to a second budget, a quarter
 // of the size of the first. The bytes stay there until the holders release them. The request is
-// refused if the second budget has no room, or if no peer is above a quarter.
+// refused if the second budget has too little free memory, or if no peer is above a quarter.
 //
 // Thread-safe. Outlives its charges.
 class PeerShares {
@@ -44,10 +44,10 @@ class PeerShares {
   struct ChargeRecord {
     Reservation bytes;
     std::weak_ptr<Holder> holder;
-    bool preempted = false;  // charged to `preempted_`
+    bool preempted = false;  // `bytes` are reserved from preempted_
   };
   struct Share {
-    size_t bytes = 0;                 // without charges that are preempted
+    size_t bytes = 0;                 // without preempted charges
     std::list<ChargeRecord> records;  // oldest first
   };
   using Shares = std::map<std::string, Share, std::less<>>;
@@ -79,7 +79,7 @@ class PeerShares {
 
   // Charges all of `bytes` to `peer`, or returns nothing. Never waits. An empty `peer` stands for
   // all exempt peers: their charges are never ended, and they get the bytes of peers above a
-  // quarter whatever their own share is.
+  // quarter regardless of their own share.
   std::optional<Charge> TryCharge(std::string_view peer, size_t bytes,
                                   std::weak_ptr<Holder> holder);
 
@@ -91,7 +91,7 @@ class PeerShares {
   std::optional<Reservation> Reserve(std::string_view peer, size_t bytes, Ended& ended)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the newest charge of the peer with the largest share above a quarter to `preempted_`.
-  // Returns false if no peer is above a quarter or `preempted_` has no room.
+  // Returns false if no peer is above a quarter or `preempted_` has too little free memory.
   bool PreemptOne(Ended& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReturnCharge(Shares::iterator share, std::list<ChargeRecord>::iterator record);
 
