@@ -16,33 +16,34 @@
 namespace crout {
 
 // A job's contribution to a batch, and the handling of its results. Both functions run on a worker
-// thread.
+// thread, `prepare` first.
 struct DynamicBatchWork {
   // All systems of a batch have the same type and operation.
   DType dtype = DType::kFloat64;
   Op op = Op::kNone;
-  const DeviceSlot* slot = nullptr;  // of the batch
+  const DeviceSlot* slot = nullptr;  // where the batch runs
   // Fills in the system. An error ends this job only.
   std::function<absl::Status(ExecutionContext& context, DynamicBatchSystem& system)> prepare;
-  // Handles the result. If the batch did not process the system, processes it alone first.
+  // Handles the result. If the batch did not process the system, first processes it alone.
   std::function<void(ExecutionContext& context, DynamicBatchSystem& system,
                      const DynamicBatchTimings& timings)>
       finish;
 
+  // Returns the Job::group of the job.
   int group() const {
     constexpr int kOps = 3;
     return static_cast<int>(dtype) * kOps + static_cast<int>(op);
   }
 };
 
-// A job that may run in a batch. DynamicBatcher then calls the functions below, in their order,
-// instead of Run().
+// A job that may run in a batch. DynamicBatcher then calls Begin, Prepare, Finish and End, in this
+// order, instead of Run.
 class DynamicBatchJob : public Job {
  public:
-  // Takes the job out of the queue. False if the job is not needed any more; no other function is
-  // called then.
+  // Begins the job after the queue has released it. Returns false if its result is no longer
+  // needed; no other function is then called.
   virtual bool Begin() = 0;
-  // False if this ended the job.
+  // Fills in the system. Returns false if the job was ended; Finish is then not called.
   virtual bool Prepare(ExecutionContext& context, DynamicBatchSystem& system) = 0;
   virtual void Finish(ExecutionContext& context, DynamicBatchSystem& system,
                       const DynamicBatchTimings& timings) = 0;
