@@ -8,8 +8,7 @@
 
 namespace crout {
 
-// Times in seconds. The fields are those of the protocol's Timings message, which defines the
-// phases.
+// Times in seconds. The Timings message of the protocol has the same fields and defines the phases.
 struct CallTimings {
   double receive = 0;
   double queue = 0;

@@ -19,9 +19,10 @@
 
 namespace crout {
 
+// Limits that requests are checked against. Orders are numbers of rows or columns.
 struct EngineLimits {
-  int64_t max_n = 131072;
-  int64_t max_sparse_n = 10000000;  // of a matrix that is factored as a sparse matrix
+  int64_t max_n = 131072;           // largest order of a matrix that is factored as a dense matrix
+  int64_t max_sparse_n = 10000000;  // the same for a sparse matrix
   // Largest order for which dynamic batching is automatic (decision 0032); 0: never automatic.
   // Requests that name the method irr_lu are batched at any order.
   int64_t gather_max_order = 0;
@@ -35,11 +36,11 @@ struct Engine {
   DevicePool& devices;
   FactorCache& cache;
   AnalysisStore& analyses;    // of sparse matrices
-  TenantLoads& tenant_loads;  // of the cache and of calls
+  TenantLoads& tenant_loads;  // counts factors and calls of each tenant
   JobEvents& events;
   // Runs small jobs of several requests as one batch.
   JobBatcher& batcher;
-  // Host memory for replies and text uploads, under DevicePool::host_budget().
+  // Host memory for replies and text uploads. Its users charge it to DevicePool::host_budget().
   MemoryResource& host_memory;
   // Parses text matrices.
   ThreadPool& parsers;

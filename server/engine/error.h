@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Errors of the engine: the field of the request, a stable reason and, for some errors, a retry
-// delay, as payloads of a status. The RPC layer converts them to google.rpc details.
+// delay, as payloads of a status. The transport converts them to its own error details.
 #ifndef CROUT_SERVER_ENGINE_ERROR_H_
 #define CROUT_SERVER_ENGINE_ERROR_H_
 
@@ -39,7 +39,7 @@ absl::Status WithRetryAfter(absl::Status status, double seconds);
 // Returns the attached retry delay in seconds, or nothing.
 std::optional<double> RetryAfterOf(const absl::Status& status);
 
-// Returns RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED): the system is out of memory, not a budget.
+// Returns RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) for a lack of system memory. Does not throw.
 absl::Status OutOfMemory();
 
 // Returns INVALID_ARGUMENT for one field of a request. `field` is the path of the field, for

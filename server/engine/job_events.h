@@ -29,9 +29,9 @@ class JobEvents {
   // `jobs` jobs ran as one dynamic batch on `slot`, whose stream had waited `waited_seconds` for
   // more jobs.
   virtual void OnDynamicBatch(const DeviceSlot& slot, size_t jobs, double waited_seconds) = 0;
-  // A job on `slot` factored a batch, of whose members `singular` are singular.
+  // A job on `slot` factored a batch of `members` matrices; `singular` of them are singular.
   virtual void OnBatchFactor(const DeviceSlot& slot, int64_t members, int64_t singular) = 0;
-  // A job on `slot` solved the systems of a batch.
+  // A job on `slot` solved `systems` systems of a batch.
   virtual void OnBatchSolve(const DeviceSlot& slot, int64_t systems) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Requests in native types: what a transport decodes once and passes to the engine.
+// Requests in native types. A transport decodes them once and passes them to the engine.
 #ifndef CROUT_SERVER_ENGINE_REQUEST_H_
 #define CROUT_SERVER_ENGINE_REQUEST_H_
 
@@ -23,21 +23,21 @@ struct MatrixSpec {
   bool text = false;                   // Matrix Market text
   std::optional<EntryFormat> entries;  // sparse matrix in binary form
   // Values for the positions of a cached matrix, whose pattern has the digest `pattern_digest`.
-  // `shape` is then a column of them.
+  // `shape` is then a column of the values.
   bool values = false;
   std::string pattern_digest;
-  // Shape without data. For a matrix that must be parsed, it is 0 x 0 until then.
+  // Shape without data. 0 x 0 until a payload that needs parsing has been parsed.
   PackedMatrix shape;
 
-  // Whether the payload is text or entries. The host then builds the matrix for the device after
-  // all bytes have arrived. Other payloads are copied to the device unchanged.
+  // Returns true if the payload is text or entries. The host then builds the matrix for the device
+  // after all bytes have arrived. Other payloads are copied to the device unchanged.
   bool needs_parsing() const { return text || entries.has_value(); }
 };
 
 // Precision of the factor of a float64 or complex128 matrix.
 enum class RequestedPrecision : uint8_t {
-  kFactorType,  // that of FactorRequest::factor_dtype
-  kAuto,        // the fastest for an accurate solve
+  kFactorType,  // the type FactorRequest::factor_dtype
+  kAuto,        // the fastest one with accurate solves
   kSingle,
   kTf32,
 };
@@ -48,11 +48,11 @@ struct FactorRequest {
   std::optional<DType> factor_dtype;  // unset: the type of the matrix
   RequestedPrecision precision = RequestedPrecision::kFactorType;
   EquilibrateMode equilibrate = EquilibrateMode::kAuto;
-  std::optional<LuParameters> parameters;  // unset: the request sets none
-  double pivot_threshold = 0;              // of multifrontal; 0: kPivotThreshold
-  bool keep_matrix = true;
-  bool condition = false;
-  bool determinant = false;
+  std::optional<LuParameters> parameters;  // unset: the defaults of the method
+  double pivot_threshold = 0;              // for the method multifrontal; 0: kPivotThreshold
+  bool keep_matrix = true;                 // keep the matrix with the factor
+  bool condition = false;                  // estimate the condition number
+  bool determinant = false;                // compute the determinant
 
   bool names_algorithm() const { return algorithm != "auto"; }
 };
@@ -64,22 +64,22 @@ struct SolveRequest {
   bool names_solver() const { return solver != "auto"; }
 };
 
-// Factors and solves, with a method that leaves factors or with a direct one.
+// A factorization and a solve in one job. The method may solve directly, without factors.
 struct FactorAndSolveRequest {
   MatrixSpec matrix;
   MatrixSpec rhs;
   FactorRequest factor;
   SolveRequest solve;
-  bool sets_cache = false;  // the request has options of the cache
+  bool sets_cache = false;  // the request sets cache options
 };
 
 struct SchurRequest {
   MatrixSpec matrix;
   FactorRequest factor;
   std::string solver = "auto";
-  int64_t leading_order = 0;
-  std::vector<int32_t> keep;  // unknowns of the complement of a sparse matrix
-  bool sets_cache = false;    // the request has options of the cache
+  int64_t leading_order = 0;  // order of A11
+  std::vector<int32_t> keep;  // sparse matrix: the unknowns that the complement keeps
+  bool sets_cache = false;    // the request sets cache options
 };
 
 enum class SeriesStrategy : uint8_t { kAuto, kReuse, kUpdate, kRefactor };
@@ -88,15 +88,15 @@ enum class SeriesStrategy : uint8_t { kAuto, kReuse, kUpdate, kRefactor };
 struct SeriesRequest {
   FactorRequest factor;
   SeriesStrategy strategy = SeriesStrategy::kAuto;
-  double accuracy = 0;
+  double accuracy = 0;  // required normwise backward error; 0: the default
   Op op = Op::kNone;
 };
 
 // A change of the last matrix of a series.
 struct ChangeRequest {
   MatrixChange::Kind kind = MatrixChange::Kind::kEntries;
-  int64_t count = 0;         // entries, rank or values
-  std::string entry_digest;  // kValues: of the entries that the values belong to
+  int64_t count = 0;         // number of entries, rank, or number of values
+  std::string entry_digest;  // kValues: digest of the entries that the values belong to
 };
 
 struct SeriesStepRequest {
