@@ -55,7 +55,7 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   auto daemon = StartDaemon(config, open_devices);
   if (!daemon.ok()) {
     const auto code = static_cast<grpc::StatusCode>(daemon.status().code());
-    FlushLog();  // so that earlier log lines precede the message
+    FlushLog();  // earlier log lines must precede the message
     std::cerr << "croutd: " << CodeName(code) << ": " << daemon.status().message() << "\n";
     return kFailure;
   }

@@ -25,7 +25,7 @@ struct SettingFile {
 
 // State of a file that is reloaded when it changes, for the metrics.
 struct FileState {
-  absl::Time read_time;  // when the contents in use were read
+  absl::Time read_time;  // time at which the contents in use were read
   bool refused = false;  // the current file is invalid; the contents in use are older
 };
 

@@ -35,7 +35,7 @@ struct Engine {
   EngineLimits limits;
   DevicePool& devices;
   FactorCache& cache;
-  AnalysisStore& analyses;    // of sparse matrices
+  AnalysisStore& analyses;    // analyses of sparse matrices
   TenantLoads& tenant_loads;  // counts factors and calls of each tenant
   JobEvents& events;
   // Runs small jobs of several requests as one batch.

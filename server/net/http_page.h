@@ -32,7 +32,7 @@ struct HttpCaller {
 // Result of the access check for a page.
 struct HttpAdmission {
   unsigned status = 200;               // 200: admitted; 401: unknown caller; 403: not permitted
-  std::string advice;                  // how to get access
+  std::string advice;                  // message that states how to get access
   std::chrono::milliseconds after{0};  // delay before a refusal is sent
 };
 

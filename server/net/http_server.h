@@ -20,7 +20,7 @@ namespace crout {
 struct HttpLimits {
   // A connection beyond this limit replaces the one that has been idle longest.
   size_t connections = 256;
-  size_t header_bytes = 8192;               // of a request, including the request line
+  size_t header_bytes = 8192;               // largest header, including the request line
   std::chrono::milliseconds request{5000};  // from a request's first byte to its last
   std::chrono::milliseconds idle{60000};    // between a reply and the next request
   std::chrono::milliseconds reply{10000};   // until the peer has received the reply

@@ -21,7 +21,7 @@ struct DynamicBatchWork {
   // All systems of a batch have the same type and operation.
   DType dtype = DType::kFloat64;
   Op op = Op::kNone;
-  const DeviceSlot* slot = nullptr;  // where the batch runs
+  const DeviceSlot* slot = nullptr;  // device on which the batch runs
   // Fills in the system. An error ends this job only.
   std::function<absl::Status(ExecutionContext& context, DynamicBatchSystem& system)> prepare;
   // Handles the result. If the batch did not process the system, first processes it alone.

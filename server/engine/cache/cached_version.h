@@ -60,7 +60,7 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   // is pinned and not resident, its parts are read and replaced under `promotion`.
   Factorization factorization;
   bool resident = true;   // in the memory of slot->device; otherwise a host copy
-  uint64_t checksum = 0;  // of the host copy
+  uint64_t checksum = 0;  // checksum of the host copy
 
   int pins = 0;
   bool moving = false;                      // selected by an eviction

@@ -57,7 +57,7 @@ struct FactorInfo {
   Tier tier = Tier::kDevice;
   size_t bytes = 0;
   absl::Time create_time;
-  absl::Time lease_expire_time;  // of a factor in use: as if the use ended now
+  absl::Time lease_expire_time;  // for a factor in use: as if the use ended now
   CallTimings timings;
 };
 

@@ -16,7 +16,7 @@ namespace crout {
 // The counts of IterationReport: up to one for each element of the factor. Members are destroyed in
 // reverse order, so that the memory is freed before the budget counts it as free.
 struct IterationRecord {
-  Reservation reservation;  // of the host budget
+  Reservation reservation;  // from the host budget
   std::vector<int64_t> sweeps;
   std::vector<int64_t> pivots;
   std::vector<int64_t> bad_elements;

@@ -39,7 +39,7 @@ class RequestIds {
   using Waiters = std::map<const RequestWaiter*, std::weak_ptr<RequestWaiter>>;
   struct Request {
     std::optional<Handle> factor;  // nullopt: claimed
-    Waiters waiters;               // of the claim
+    Waiters waiters;               // calls that wait for the claim to end
   };
   using Requests = std::map<Key, Request, Less>;
 

@@ -25,7 +25,7 @@ namespace crout {
 struct TenantLoad {
   std::string tenant;
   int64_t factors = 0;              // cached factors that List() includes
-  std::array<int64_t, 2> bytes{0};  // of all cached factors, indexed by Tier
+  std::array<int64_t, 2> bytes{0};  // bytes of all cached factors, indexed by Tier
   int64_t calls = 0;                // calls that have not ended
 };
 

@@ -99,7 +99,7 @@ struct DevicePoolOptions {
 // Estimated demand of a job on one device.
 struct JobDemand {
   double seconds = 0;
-  size_t bytes = 0;  // of the device's budget
+  size_t bytes = 0;  // bytes of the device's budget
 };
 
 // Thread-safe.

@@ -37,7 +37,7 @@ class TaskScheduler final : public JobScheduler {
   struct Options {
     std::string name;       // for messages: "the queue of NAME is full"
     size_t threads = 1;     // for all tasks, in addition to the thread for small tasks
-    size_t capacity = 256;  // of the queue
+    size_t capacity = 256;  // most queued tasks
   };
 
   explicit TaskScheduler(const Options& options);

@@ -80,7 +80,7 @@ class Series {
   std::optional<Handle> cached_matrix_;
   std::optional<Handle> cached_solution_;
   std::optional<Handle> cached_map_;
-  SeriesEntries entries_;  // of the last uploaded matrix
+  SeriesEntries entries_;  // entries of the last uploaded matrix
   LastMatrix last_matrix_ = LastMatrix::kWithFactor;
   int64_t update_rank_ = 0;  // rank of the update of factor_ stored with cached_matrix_; 0: none
   int64_t version_ = 0;      // last seen version of the factor; 0: no factor was pinned yet

@@ -22,10 +22,10 @@ namespace crout {
 // Pinned cache entries that a step starts from. All are on one device.
 struct SeriesPins {
   std::optional<FactorCache::Pin> factor;    // can solve systems
-  std::optional<FactorCache::Pin> singular;  // instead of `factor`: a factor that cannot
+  std::optional<FactorCache::Pin> singular;  // instead of `factor`: cannot solve systems
   std::optional<FactorCache::Pin> matrix;    // previous matrix, unless cached with the factor
-  std::optional<FactorCache::Pin> solution;  // of the previous step
-  int64_t update_rank = 0;                   // of `matrix`; see SeriesMatrix::update_rank
+  std::optional<FactorCache::Pin> solution;  // X of the previous step
+  int64_t update_rank = 0;                   // see SeriesMatrix::update_rank
   // Set only if the step sends new values for the entries of the last uploaded matrix.
   std::optional<FactorCache::Pin> map;
   SeriesEntries entries;
@@ -37,11 +37,11 @@ struct SeriesAnswer {
   std::optional<NewFactor> matrix;
   std::optional<NewFactor> solution;
   bool has_new_matrix = false;
-  SeriesEntries entries;         // of the uploaded matrix
-  std::optional<NewFactor> map;  // of `entries`
+  SeriesEntries entries;         // entries of the uploaded matrix
+  std::optional<NewFactor> map;  // map of `entries`
   SeriesStepSummary summary;
   double accuracy = 0;  // requested accuracy
-  PackedMatrix shape;   // of X
+  PackedMatrix shape;   // shape of X
   std::shared_ptr<const ReplyData> x;
 };
 
@@ -116,7 +116,7 @@ class SeriesSteps final : public StepPair {
   const Budget budget_;
   const std::optional<MatrixChange> change_;  // uploaded instead of a matrix
   const bool has_new_matrix_;                 // the step uploads a matrix or a change
-  std::optional<ValueMapShape> map_;          // of the uploaded coordinates; set by PlanMatrix()
+  std::optional<ValueMapShape> map_;          // map of the uploaded coordinates; set by Matrix()
   FactorRequest request_;
   std::optional<PlannedStep> x0_;
   SparseChoice sparse_;

@@ -76,7 +76,7 @@ void LogWriter::Run() {
 }
 
 size_t LogWriter::Write(std::string_view text) {
-  constexpr size_t kAtATime = size_t{64} << 10;  // so that Flush sees progress
+  constexpr size_t kAtATime = size_t{64} << 10;  // small pieces let Flush detect progress
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t written = write(fd_, text.data() + done, std::min(kAtATime, text.size() - done));

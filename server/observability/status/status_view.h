@@ -46,7 +46,7 @@ struct StatusView {
   absl::Duration uptime;
   bool ready = false;
   std::vector<Device> devices;  // in the order of state.devices
-  int64_t queue_capacity = 0;   // of each device
+  int64_t queue_capacity = 0;   // jobs that may wait for each device
   ServerState state;
   CacheCounts cache;
   size_t calls_in_flight = 0;

@@ -13,7 +13,7 @@ namespace crout {
 struct TraceContext {
   std::string trace_id;   // 32 hexadecimal digits in lower case, not all 0
   std::string parent_id;  // the caller's span: 16 digits of the same form
-  bool sampled = false;   // whether the caller records this trace
+  bool sampled = false;   // the caller records this trace
 };
 
 // Parses the untrusted header `traceparent`. Returns nothing unless it has exactly the form of

@@ -83,7 +83,7 @@ class TraceExporter {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;  // the thread has finished
   std::vector<TracedCall> waiting_ ABSL_GUARDED_BY(mutex_);
-  Clock::time_point first_added_ ABSL_GUARDED_BY(mutex_);  // of the calls in waiting_
+  Clock::time_point first_added_ ABSL_GUARDED_BY(mutex_);  // time at which waiting_ became nonempty
   std::thread thread_;
 };
 
