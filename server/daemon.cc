@@ -122,9 +122,9 @@ Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanosec
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     const Config& config, std::vector<std::unique_ptr<Device>> devices) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
-  CROUT_ASSIGN_OR_RETURN(daemon->stack_, Stack::Create(std::move(devices), config));
-  daemon->standard_ =
-      std::make_unique<StandardServices>(daemon->stack_->core(), config.health, config.reflection);
+  CROUT_ASSIGN_OR_RETURN(daemon->components_, ServerComponents::Create(std::move(devices), config));
+  daemon->standard_ = std::make_unique<StandardServices>(daemon->components_->core(), config.health,
+                                                         config.reflection);
   try {
     CROUT_RETURN_IF_ERROR(daemon->Bind());
     daemon->housekeeper_ = StartThread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     throw;
   }
   daemon->SetServing(true);
-  LogStart(config, {daemon->addresses_, daemon->pages_->address()}, daemon->stack_->core());
+  LogStart(config, {daemon->addresses_, daemon->pages_->address()}, daemon->components_->core());
   return daemon;
 }
 
@@ -159,7 +159,7 @@ absl::Status Daemon::Bind() {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   std::vector<std::vector<std::unique_ptr<TcpListener::Acceptor>>> acceptors;
   CROUT_ASSIGN_OR_RETURN(tls_, TlsReloader::Create(config_.tls));
-  ConnectionCalls& calls = stack_->core().connections;
+  ConnectionCalls& calls = components_->core().connections;
   calls.SetDisconnect([this](const std::string& peer) { Disconnect(peer); });
   const auto over_tcp = config_.tls.enabled()
                             ? BoundedTls(ListenerCredentials(tls_->published()), calls)
@@ -179,7 +179,7 @@ absl::Status Daemon::Bind() {
       add_acceptor(BoundedInsecure(calls, [&listener, i] { return listener.UserOf(i); }));
     }
   }
-  builder.RegisterService(&stack_->service());
+  builder.RegisterService(&components_->service());
   builder.RegisterCallbackGenericService(standard_.get());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("cannot start the gRPC server");
@@ -216,7 +216,7 @@ void Daemon::Disconnect(const std::string& peer) {
 }
 
 HttpAdmission Daemon::AdmitHttpCaller(Role role, const HttpCaller& caller) {
-  ServerCore& core = stack_->core();
+  ServerCore& core = components_->core();
   const auto identities = core.identities->current();
   const auto token = TokenOf(caller.authorization);
   Credentials credentials = token ? identities->Read(*token) : Credentials();
@@ -247,9 +247,10 @@ absl::Status Daemon::ServePages() {
   auto pages = HttpServer::Start(
       config_.metrics_listen,
       OperationsPages(
-          stack_->core().metrics, [this] { return serving_.load(); },
+          components_->core().metrics, [this] { return serving_.load(); },
           [this] {
-            return RenderStatusPage(ViewStatus(stack_->core(), stack_->State(), serving_));
+            return RenderStatusPage(
+                ViewStatus(components_->core(), components_->State(), serving_));
           },
           config_.page_access,
           [this](Role role, const HttpCaller& caller) { return AdmitHttpCaller(role, caller); }),
@@ -287,7 +288,7 @@ void Daemon::SetServing(bool serving) {
 }
 
 void Daemon::Housekeep() {
-  stack_->Housekeep();
+  components_->Housekeep();
   standard_->EnforceLimits(SteadyNow());
   if (config_.tls.enabled()) RefreshTls();
   CountConnections();
@@ -301,7 +302,7 @@ void Daemon::CountConnections() {
     open += listener->open();
     refused += listener->refused();
   }
-  stack_->core().metrics.SetConnections(open, max_connections_ * listeners_.size(), refused);
+  components_->core().metrics.SetConnections(open, max_connections_ * listeners_.size(), refused);
 }
 
 void Daemon::RefreshTls() {
@@ -310,7 +311,7 @@ void Daemon::RefreshTls() {
     const absl::Status status = pages_->Renew(*tls);
     if (!status.ok()) Log(LogLevel::kError, "metrics_tls_refused", {{"reason", status.message()}});
   }
-  Metrics& metrics = stack_->core().metrics;
+  Metrics& metrics = components_->core().metrics;
   const FileState state = tls_->state();
   metrics.SetWatchedFile(WatchedFile::kTls, state.read_time, state.refused);
   metrics.SetCertificateTime(tls_->begin(), tls_->end());
@@ -327,8 +328,8 @@ void Daemon::HousekeepingLoop() {
 }
 
 bool Daemon::Drain(const std::function<bool()>& cancel_now) {
-  CallRegistry& calls = stack_->core().calls;
-  stack_->core().draining = true;
+  CallRegistry& calls = components_->core().calls;
+  components_->core().draining = true;
   const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
   SetServing(false);
   Log(LogLevel::kInfo, "drain_grace", {{"in_flight", calls.in_flight()}});

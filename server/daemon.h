@@ -15,11 +15,11 @@
 #include "grpcpp/server.h"
 #include "kernels/util/mutex.h"
 #include "server/auth/tls_reloader.h"
+#include "server/components.h"
 #include "server/config.h"
 #include "server/net/http_server.h"
 #include "server/net/tcp_listener.h"
 #include "server/rpc/standard_services.h"
-#include "server/stack.h"
 
 namespace crout {
 
@@ -40,7 +40,7 @@ class Daemon {
   std::string ReadyLine() const;
 
   // False once every device is fenced. The daemon can then only drain.
-  bool any_device_healthy() const { return stack_->core().engine.devices.any_healthy(); }
+  bool any_device_healthy() const { return components_->core().engine.devices.any_healthy(); }
 
   // Reports not ready and serves all calls for the grace period. Then refuses new calls and lets
   // calls in flight finish. Cancels the remaining calls at the drain limit, or as soon as
@@ -71,7 +71,7 @@ class Daemon {
   const Config config_;
 
   // Declared in construction order; destroyed in reverse.
-  std::unique_ptr<Stack> stack_;
+  std::unique_ptr<ServerComponents> components_;
   std::unique_ptr<StandardServices> standard_;
   std::unique_ptr<TlsReloader> tls_;
   std::unique_ptr<grpc::Server> server_;

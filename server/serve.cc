@@ -68,8 +68,8 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   if (!stop) Log(LogLevel::kError, "no_healthy_device");
 
   NotifyServiceManager("STOPPING=1");
-  bool hurried = false;
-  const auto cancel_now = [&] { return hurried = hurried || signals.Wait(0); };
+  bool second_signal = false;
+  const auto cancel_now = [&] { return second_signal = second_signal || signals.Wait(0); };
   if (!(*daemon)->Drain(cancel_now)) {
     // A job cannot be interrupted while it runs a vendor routine. Its call has been answered, and
     // nothing in the process needs to be saved.

@@ -30,7 +30,7 @@ namespace {
 struct FactorBatchArguments {
   std::vector<std::string> paths;
   v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;
-  v1::FactorizeBatchHeader header;
+  v1::FactorizeOptions options;
   v1::CacheOptions cache;
   std::string from;
   bool fail_singular = false;
@@ -43,7 +43,7 @@ struct SolveBatchArguments {
   int64_t nrhs = 1;  // columns of ones
   v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;
   std::vector<int64_t> members;  // empty: the first members; with `ones`, all
-  v1::SolveBatchHeader header;
+  v1::SolveOptions options;
   std::string prefix;
   FileFormat format = FileFormat::kMatrixMarket;
 };
@@ -89,16 +89,17 @@ Json MembersOf(const std::vector<BatchFile>& files, const client::BatchFigures& 
 absl::Status RunFactorBatch(Session* session, const FactorBatchArguments& arguments) {
   const auto files = ReadBatch(arguments.paths, arguments.dtype, session->deadline());
   if (!files.ok()) return files.status();
-  v1::FactorizeBatchHeader header = arguments.header;
-  if (arguments.from.empty()) {
-    *header.mutable_cache() = arguments.cache;
-  } else {
+  std::string replaced;
+  if (!arguments.from.empty()) {
     auto handle = session->Handle(arguments.from);
     if (!handle.ok()) return handle.status();
-    header.set_handle(*std::move(handle));
+    replaced = *std::move(handle);
   }
   const auto made = WithProgressBar(*session, [&](const client::CallOptions& call) {
-    return session->client().FactorizeBatch(SourceOf(*files), std::move(header), call);
+    client::Client& client = session->client();
+    const client::BatchSource source = SourceOf(*files);
+    return replaced.empty() ? client.Factorize(source, arguments.options, arguments.cache, call)
+                            : client.Refactorize(replaced, source, arguments.options, call);
   });
   if (!made.ok()) return made.status();
   Json json = ToJson(made->factor);
@@ -167,7 +168,7 @@ absl::StatusOr<Sides> ReadSides(const Session& session, const SolveBatchArgument
 
 absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
                                const SolveBatchArguments& arguments, v1::Dtype dtype) {
-  const auto shapes = session->client().GetBatchShapes(handle, session->call());
+  const auto shapes = session->client().GetShapes(handle, session->call());
   if (!shapes.ok()) return shapes.status();
   const auto count = static_cast<int64_t>(shapes->size());
   Sides sides;
@@ -220,10 +221,8 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
   const auto sides = arguments.ones ? MakeOnes(session, *handle, arguments, dtype)
                                     : ReadSides(*session, arguments, dtype);
   if (!sides.ok()) return sides.status();
-  v1::SolveBatchHeader header = arguments.header;
-  header.set_handle(*handle);
   const auto solution = WithProgressBar(*session, [&](const client::CallOptions& call) {
-    return session->client().SolveBatch(sides->source, std::move(header), call);
+    return session->client().Solve(*handle, sides->source, arguments.options, call);
   });
   if (!solution.ok()) return solution.status();
   Json systems = Json::array();
@@ -248,8 +247,8 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
       FormatObject(json), FormatObjects({"member", "backward_error", "info", "file"}, systems));
   json["systems"] = std::move(systems);
   session->Print(json, text);
-  if (solution->result.singular() > 0) {
-    session->Warn(absl::StrCat(solution->result.singular(),
+  if (solution->result.batch().singular() > 0) {
+    session->Warn(absl::StrCat(solution->result.batch().singular(),
                                " of the members are singular: their solutions are NaN"));
   }
   WarnOf(session, solution->result);
@@ -281,12 +280,12 @@ void AddFactorBatch(CLI::App* app, Session* session) {
   BeginSection(factor, "Method");
   factor
       ->add_option_function<std::string>(
-          "--device", [=](const std::string& name) { factoring->header.set_device(name); },
+          "--device", [=](const std::string& name) { factoring->options.set_device(name); },
           kDeviceHelp)
       ->type_name("DEVICE");
   BeginSection(factor, "Cache");
   factor->add_flag_function(
-      "--drop-matrix", [=](int64_t) { factoring->header.set_keep_matrix(false); },
+      "--drop-matrix", [=](int64_t) { factoring->options.set_keep_matrix(false); },
       "Discard the matrices after factoring; solves are then not verified");
   AddCacheOptions(factor, &factoring->cache);
   AddRequestIdOption(factor, &factoring->cache);
@@ -338,9 +337,9 @@ void AddSolveBatch(CLI::App* app, Session* session) {
           "with --ones all]")
       ->type_name("LIST");
   BeginSection(solve, "Method");
-  AddOperationFlags(solve, [=](v1::Operation op) { solving->header.set_operation(op); });
+  AddOperationFlags(solve, [=](v1::Operation op) { solving->options.set_operation(op); });
   solve->add_flag_function(
-      "--no-verify", [=](int64_t) { solving->header.set_verify(false); },
+      "--no-verify", [=](int64_t) { solving->options.set_verify(false); },
       "Skip the backward errors");
   BeginSection(solve, "Output");
   solve

@@ -24,11 +24,7 @@ struct GetArguments {
 
 absl::Status RunGetMember(Session* session, int64_t number, ArrayFiles* files,
                           const std::string& handle) {
-  v1::GetBatchFactorsRequest request;
-  request.set_handle(handle);
-  request.set_first(number);
-  request.set_count(1);
-  const auto member = session->client().GetBatchFactors(request, session->call());
+  const auto member = session->client().GetMembers(handle, number, 1, session->call());
   if (!member.ok()) return member.status();
   absl::Status status = WriteMember(files, *member);
   if (status.ok()) status = files->Close();

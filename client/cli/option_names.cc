@@ -26,12 +26,12 @@ constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"keep_matrix", "--drop-matrix"},
 };
 
-// Calls of the contract, as messages recommend them, and the commands for them.
-constexpr std::array<std::pair<absl::string_view, absl::string_view>, 2> kCalls = {{
-    {"solve with SolveBatch, replace it with FactorizeBatch",
-     "solve with `solve-batch`, replace it with `factor-batch --from`"},
-    {"solve with Solve, replace it with Refactorize",
-     "solve with `solve`, replace it with `refactor`"},
+// Requests of the contract, as messages recommend them, and the commands for them.
+constexpr std::array<std::pair<absl::string_view, absl::string_view>, 4> kCalls = {{
+    {"send the right-hand sides as batch_rhs", "solve with `solve-batch`"},
+    {"send one right-hand side, with any number of columns", "solve with `solve`"},
+    {"send a batch of the same sizes", "replace it with `factor-batch --from`"},
+    {"send one matrix", "replace it with `refactor`"},
 }};
 
 bool IsWordChar(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-'; }

@@ -17,15 +17,12 @@ using client::FactoredBatch;
 using client::HeldFactor;
 
 absl::StatusOr<Batch> Batch::Factorize(std::shared_ptr<Client> client, const BatchSource& matrices,
-                                       const v1::FactorizeBatchHeader& header,
-                                       const CallOptions& call) {
-  if (!header.handle().empty()) {
-    return absl::InvalidArgumentError("a new batch has no handle yet: use Refactorize");
-  }
-  if (absl::Status cache = HeldFactor::Check(header.cache()); !cache.ok()) return cache;
-  auto made = client->FactorizeBatch(matrices, header, call);
+                                       const v1::FactorizeOptions& options,
+                                       const v1::CacheOptions& cache, const CallOptions& call) {
+  if (absl::Status valid = HeldFactor::Check(cache); !valid.ok()) return valid;
+  auto made = client->Factorize(matrices, options, cache, call);
   if (!made.ok()) return made.status();
-  auto hold = HeldFactor::Hold(std::move(client), made->factor, header.cache(), call);
+  auto hold = HeldFactor::Hold(std::move(client), made->factor, cache, call);
   if (!hold.ok()) return hold.status();
   return Batch(*std::move(hold), *std::move(made));
 }
@@ -33,14 +30,14 @@ absl::StatusOr<Batch> Batch::Factorize(std::shared_ptr<Client> client, const Bat
 absl::StatusOr<Batch> Batch::FactorizeAndSolve(std::shared_ptr<Client> client,
                                                const BatchSource& matrices,
                                                const BatchSource& sides, BatchSolution* solution,
-                                               v1::FactorizeAndSolveBatchHeader header,
+                                               v1::FactorizeAndSolveHeader header,
                                                const CallOptions& call) {
   if (solution == nullptr)
     return absl::InvalidArgumentError("solution is null: pass a place for the solution");
   header.mutable_cache();
   const v1::CacheOptions cache = header.cache();
   FactoredBatch made;
-  auto solved = client->FactorizeAndSolveBatch(matrices, sides, std::move(header), &made, call);
+  auto solved = client->FactorizeAndSolve(matrices, sides, std::move(header), &made, call);
   if (!solved.ok()) return solved.status();
   auto hold = HeldFactor::Hold(std::move(client), made.factor, cache, call);
   if (!hold.ok()) return hold.status();
@@ -73,20 +70,17 @@ absl::Status Batch::Confirm(const CallOptions& call) const {
   return HeldFactor::Confirm(hold_.get(), call);
 }
 
-absl::StatusOr<BatchSolution> Batch::Solve(const BatchSource& sides, v1::SolveBatchHeader header,
+absl::StatusOr<BatchSolution> Batch::Solve(const BatchSource& sides,
+                                           const v1::SolveOptions& options,
                                            const CallOptions& call) const {
   if (absl::Status status = Confirm(call); !status.ok()) return status;
-  header.set_handle(hold_->handle());
-  return hold_->client().SolveBatch(sides, std::move(header), call);
+  return hold_->client().Solve(hold_->handle(), sides, options, call);
 }
 
-absl::Status Batch::Refactorize(const BatchSource& matrices, bool keep_matrix,
+absl::Status Batch::Refactorize(const BatchSource& matrices, const v1::FactorizeOptions& options,
                                 const CallOptions& call) {
   if (absl::Status status = Confirm(call); !status.ok()) return status;
-  v1::FactorizeBatchHeader header;
-  header.set_handle(hold_->handle());
-  header.set_keep_matrix(keep_matrix);
-  auto made = hold_->client().FactorizeBatch(matrices, std::move(header), call);
+  auto made = hold_->client().Refactorize(hold_->handle(), matrices, options, call);
   if (!made.ok()) return made.status();
   factored_ = *std::move(made);
   return absl::OkStatus();
@@ -95,11 +89,7 @@ absl::Status Batch::Refactorize(const BatchSource& matrices, bool keep_matrix,
 absl::StatusOr<BatchDownload> Batch::Download(int64_t first, int64_t count,
                                               const CallOptions& call) const {
   if (absl::Status status = Confirm(call); !status.ok()) return status;
-  v1::GetBatchFactorsRequest request;
-  request.set_handle(hold_->handle());
-  request.set_first(first);
-  request.set_count(count);
-  return hold_->client().GetBatchFactors(request, call);
+  return hold_->client().GetMembers(hold_->handle(), first, count, call);
 }
 
 absl::StatusOr<v1::Factor> Batch::Describe(const CallOptions& call) const {

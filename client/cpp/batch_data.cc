@@ -164,6 +164,15 @@ absl::StatusOr<std::vector<size_t>> BatchSource::Order() const {
   return order;
 }
 
+absl::Status BatchSource::Declare(const std::vector<size_t>& order, v1::MatrixSpec* rhs) const {
+  if (auto spec = Spec(); !spec.ok()) return spec.status();
+  v1::BatchRhsSpec& systems = *rhs->mutable_batch_rhs();
+  systems.set_dtype(dtype_);
+  systems.set_systems(size());
+  systems.set_value_bytes(ValueBytes(order));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<ChunkReader>> BatchSource::Open(bool sides) const {
   auto spec = Spec();
   if (!spec.ok()) return spec.status();

@@ -17,7 +17,9 @@
 #include "crout/client.h"
 
 namespace crout::client {
-namespace {
+
+// Named, because instances of Client::BatchStream refer to its classes.
+namespace batch_reply {
 
 // Bytes of a reply whose number is known in advance.
 class SizedBytes {
@@ -80,17 +82,21 @@ std::vector<T> ArrayAt(const std::vector<std::byte>& bytes, int64_t offset, int6
 constexpr int64_t kFigureBytes = 2 * sizeof(double) + sizeof(int32_t);
 constexpr int64_t kSystemBytes = sizeof(double) + sizeof(int32_t);
 
-BatchFigures FiguresIn(const std::vector<std::byte>& bytes, int64_t members) {
+inline BatchFigures FiguresIn(const std::vector<std::byte>& bytes, int64_t members) {
   const auto doubles = static_cast<int64_t>(sizeof(double)) * members;
   return {.info = ArrayAt<int32_t>(bytes, 2 * doubles, members),
           .pivot_growth = ArrayAt<double>(bytes, 0, members),
           .quality = ArrayAt<double>(bytes, doubles, members)};
 }
 
-absl::Status CheckFactor(const v1::Factor* factor, int64_t members) {
+inline absl::Status CheckFactor(const v1::Factor* factor, int64_t members) {
   if (factor == nullptr) return absl::InternalError("the server sent no factor");
   if (factor->batch().members() == members) return absl::OkStatus();
   return absl::InternalError("the server sent the factor of another batch");
+}
+
+inline absl::Status NotABatch() {
+  return absl::FailedPreconditionError("the handle belongs to a single matrix, not to a batch");
 }
 
 // A factor and the figures of its members, read from a reply.
@@ -123,6 +129,12 @@ class FactorReply {
   SizedBytes figures_;
 };
 
+}  // namespace batch_reply
+
+namespace {
+
+using namespace batch_reply;  // NOLINT(google-build-using-namespace): of this file
+
 // Solutions and their figures, read from a reply.
 class SolutionReply {
  public:
@@ -144,41 +156,32 @@ class SolutionReply {
   }
   // Requires that Check() is OK.
   std::vector<std::byte> TakeBytes() { return data_.Take(); }
-  v1::SolveBatchResult TakeResult() { return *std::move(result_); }
+  v1::SolveResult TakeResult() { return *std::move(result_); }
 
  private:
   SizedBytes data_;
-  std::optional<v1::SolveBatchResult> result_;
+  std::optional<v1::SolveResult> result_;
 };
 
 }  // namespace
 
-absl::StatusOr<FactoredBatch> Client::FactorizeBatch(const BatchSource& matrices,
-                                                     v1::FactorizeBatchHeader header,
-                                                     const CallOptions& call) {
-  const auto spec = matrices.Spec();
-  if (!spec.ok()) return spec.status();
-  const RetryClass retry_class =
-      header.cache().request_id().empty() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent;
-  *header.mutable_batch() = *spec;
-  v1::FactorizeBatchRequest first;
-  *first.mutable_header() = std::move(header);
-  const auto request = RequestOf(
-      "FactorizeBatch", first,
-      {{v1::FactorizeBatchRequest::kDataFieldNumber, [&] { return matrices.Open(false); }}});
+template <class Response>
+absl::StatusOr<FactoredBatch> Client::BatchStream(const absl::StatusOr<StreamRequest>& request,
+                                                  RetryClass retry_class, int64_t members,
+                                                  const CallOptions& call) {
   if (!request.ok()) return request.status();
   FactoredBatch factored;
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     ProgressReporter progress(call);
-    FactorReply reply(matrices.size(), &factored);
+    batch_reply::FactorReply reply(members, &factored);
     auto on_response = [&](grpc::ByteBuffer* buffer) {
-      constexpr int kData = v1::FactorizeBatchResponse::kDataFieldNumber;
-      v1::FactorizeBatchResponse response;
-      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
+      constexpr int kFigures = Response::kMemberDataFieldNumber;
+      Response response;
+      absl::Status ok = ParseWithoutBytes(buffer, kFigures, &response);
       if (!ok.ok()) return ok;
       if (response.has_progress()) progress.OnPhase(response.progress());
       reply.ReadFactor(&response);
-      return reply.ReadFigures(buffer, kData);
+      return reply.ReadFigures(buffer, kFigures);
     };
     absl::Status ended =
         RunStreamCall(&generic_stub_, scope, *request, progress.OnSent(), on_response);
@@ -186,6 +189,40 @@ absl::StatusOr<FactoredBatch> Client::FactorizeBatch(const BatchSource& matrices
   });
   if (!status.ok()) return status;
   return factored;
+}
+
+absl::StatusOr<FactoredBatch> Client::Factorize(const BatchSource& matrices,
+                                                const v1::FactorizeOptions& options,
+                                                const v1::CacheOptions& cache,
+                                                const CallOptions& call) {
+  const auto spec = matrices.Spec();
+  if (!spec.ok()) return spec.status();
+  v1::FactorizeRequest first;
+  *first.mutable_header()->mutable_matrix()->mutable_batch() = *spec;
+  *first.mutable_header()->mutable_options() = options;
+  *first.mutable_header()->mutable_cache() = cache;
+  const RetryClass retry_class =
+      cache.request_id().empty() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent;
+  return BatchStream<v1::FactorizeResponse>(
+      RequestOf("Factorize", first,
+                {{v1::FactorizeRequest::kDataFieldNumber, [&] { return matrices.Open(false); }}}),
+      retry_class, matrices.size(), call);
+}
+
+absl::StatusOr<FactoredBatch> Client::Refactorize(const std::string& handle,
+                                                  const BatchSource& matrices,
+                                                  const v1::FactorizeOptions& options,
+                                                  const CallOptions& call) {
+  const auto spec = matrices.Spec();
+  if (!spec.ok()) return spec.status();
+  v1::RefactorizeRequest first;
+  first.mutable_header()->set_handle(handle);
+  *first.mutable_header()->mutable_matrix()->mutable_batch() = *spec;
+  *first.mutable_header()->mutable_options() = options;
+  return BatchStream<v1::RefactorizeResponse>(
+      RequestOf("Refactorize", first,
+                {{v1::RefactorizeRequest::kDataFieldNumber, [&] { return matrices.Open(false); }}}),
+      RetryClass::kRefusedOnly, matrices.size(), call);
 }
 
 BatchSolution Client::SolutionIn(const BatchSource& sides, const std::vector<size_t>& order,
@@ -213,30 +250,26 @@ BatchSolution Client::SolutionIn(const BatchSource& sides, const std::vector<siz
   return solution;
 }
 
-absl::StatusOr<BatchSolution> Client::SolveBatch(const BatchSource& sides,
-                                                 v1::SolveBatchHeader header,
-                                                 const CallOptions& call) {
-  const auto spec = sides.Spec();
-  if (!spec.ok()) return spec.status();
+absl::StatusOr<BatchSolution> Client::Solve(const std::string& handle, const BatchSource& sides,
+                                            const v1::SolveOptions& options,
+                                            const CallOptions& call) {
+  v1::SolveRequest first;
+  first.mutable_header()->set_handle(handle);
+  *first.mutable_header()->mutable_options() = options;
   const auto order = sides.Order();
   if (!order.ok()) return order.status();
-  const int64_t value_bytes = sides.ValueBytes(*order);
-  header.set_dtype(sides.dtype());
-  header.set_systems(sides.size());
-  header.set_value_bytes(value_bytes);
-  v1::SolveBatchRequest first;
-  *first.mutable_header() = std::move(header);
-  const auto request =
-      RequestOf("SolveBatch", first,
-                {{v1::SolveBatchRequest::kDataFieldNumber, [&] { return sides.Open(true); }}});
+  absl::Status declared = sides.Declare(*order, first.mutable_header()->mutable_rhs());
+  if (!declared.ok()) return declared;
+  const auto request = RequestOf(
+      "Solve", first, {{v1::SolveRequest::kDataFieldNumber, [&] { return sides.Open(true); }}});
   if (!request.ok()) return request.status();
   BatchSolution solution;
   const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
     ProgressReporter progress(call);
-    SolutionReply reply(value_bytes, sides.size());
+    SolutionReply reply(sides.ValueBytes(*order), sides.size());
     auto on_response = [&](grpc::ByteBuffer* buffer) {
-      constexpr int kData = v1::SolveBatchResponse::kDataFieldNumber;
-      v1::SolveBatchResponse response;
+      constexpr int kData = v1::SolveResponse::kDataFieldNumber;
+      v1::SolveResponse response;
       absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
       if (!ok.ok()) return ok;
       if (response.has_progress()) progress.OnPhase(response.progress());
@@ -255,33 +288,33 @@ absl::StatusOr<BatchSolution> Client::SolveBatch(const BatchSource& sides,
   return solution;
 }
 
-absl::StatusOr<BatchSolution> Client::FactorizeAndSolveBatch(
-    const BatchSource& matrices, const BatchSource& sides, v1::FactorizeAndSolveBatchHeader header,
-    FactoredBatch* factored, const CallOptions& call) {
+absl::StatusOr<BatchSolution> Client::FactorizeAndSolve(const BatchSource& matrices,
+                                                        const BatchSource& sides,
+                                                        v1::FactorizeAndSolveHeader header,
+                                                        FactoredBatch* factored,
+                                                        const CallOptions& call) {
   if (absl::Status place = CheckPlace(factored, "factored"); !place.ok()) return place;
   const auto spec = matrices.Spec();
   if (!spec.ok()) return spec.status();
-  const auto rhs = sides.Spec();
-  if (!rhs.ok()) return rhs.status();
   const auto order = sides.Order();
   if (!order.ok()) return order.status();
   if (sides.size() > 0 && sides.dtype() != matrices.dtype()) {
     return absl::InvalidArgumentError(
         "the right-hand sides have another element type than the matrices: convert them to it");
   }
-  const int64_t value_bytes = sides.ValueBytes(*order);
   // Without a cached factor a second attempt leaves nothing behind twice.
   const RetryClass retry_class =
       header.has_cache() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent;
-  *header.mutable_batch() = *spec;
-  header.set_systems(sides.size());
-  header.set_rhs_value_bytes(value_bytes);
-  using Request = v1::FactorizeAndSolveBatchRequest;
-  using Response = v1::FactorizeAndSolveBatchResponse;
+  *header.mutable_matrix()->mutable_batch() = *spec;
+  absl::Status declared = sides.Declare(*order, header.mutable_rhs());
+  if (!declared.ok()) return declared;
+  if (sides.size() == 0) header.mutable_rhs()->mutable_batch_rhs()->set_dtype(matrices.dtype());
+  using Request = v1::FactorizeAndSolveRequest;
+  using Response = v1::FactorizeAndSolveResponse;
   Request first;
   *first.mutable_header() = std::move(header);
   const auto request =
-      RequestOf("FactorizeAndSolveBatch", first,
+      RequestOf("FactorizeAndSolve", first,
                 {{Request::kDataFieldNumber, [&] { return matrices.Open(false); }},
                  {Request::kRhsDataFieldNumber, [&] { return sides.Open(true); }}});
   if (!request.ok()) return request.status();
@@ -289,13 +322,13 @@ absl::StatusOr<BatchSolution> Client::FactorizeAndSolveBatch(
   const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
     ProgressReporter progress(call);
     FactorReply factor_reply(matrices.size(), factored);
-    SolutionReply solution_reply(value_bytes, sides.size());
+    SolutionReply solution_reply(sides.ValueBytes(*order), sides.size());
     auto on_response = [&](grpc::ByteBuffer* buffer) {
       Response response;
       // A message has data of one of the two, which is most of its size.
-      absl::Status ok = factor_reply.ReadFigures(buffer, Response::kDataFieldNumber);
-      if (ok.ok()) ok = solution_reply.ReadData(buffer, Response::kSolutionDataFieldNumber);
-      if (ok.ok()) ok = ParseWithoutBytes(buffer, Response::kSolutionDataFieldNumber, &response);
+      absl::Status ok = factor_reply.ReadFigures(buffer, Response::kMemberDataFieldNumber);
+      if (ok.ok()) ok = solution_reply.ReadData(buffer, Response::kDataFieldNumber);
+      if (ok.ok()) ok = ParseWithoutBytes(buffer, Response::kDataFieldNumber, &response);
       if (!ok.ok()) return ok;
       if (response.has_progress()) progress.OnPhase(response.progress());
       factor_reply.ReadFactor(&response);
@@ -347,9 +380,13 @@ absl::Status Client::ReadDownload(const v1::BatchSpec& spec, std::vector<std::by
   return absl::OkStatus();
 }
 
-absl::StatusOr<BatchDownload> Client::GetBatchFactors(const v1::GetBatchFactorsRequest& request,
-                                                      const CallOptions& call) {
-  const absl::StatusOr<StreamRequest> stream = RequestOf("GetBatchFactors", request, {});
+absl::StatusOr<BatchDownload> Client::GetMembers(const std::string& handle, int64_t first,
+                                                 int64_t count, const CallOptions& call) {
+  v1::GetFactorsRequest request;
+  request.set_handle(handle);
+  request.set_first(first);
+  request.set_count(count);
+  const absl::StatusOr<StreamRequest> stream = RequestOf("GetFactors", request, {});
   if (!stream.ok()) return stream.status();
   BatchDownload download;
   const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
@@ -357,11 +394,12 @@ absl::StatusOr<BatchDownload> Client::GetBatchFactors(const v1::GetBatchFactorsR
     bool begun = false;
     std::vector<std::byte> bytes;
     auto on_response = [&](grpc::ByteBuffer* buffer) {
-      constexpr int kData = v1::GetBatchFactorsResponse::kDataFieldNumber;
-      v1::GetBatchFactorsResponse response;
+      constexpr int kData = v1::GetFactorsResponse::kDataFieldNumber;
+      v1::GetFactorsResponse response;
       absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
       if (!ok.ok()) return ok;
       if (response.has_header()) {
+        if (!response.header().has_batch()) return NotABatch();
         begun = true;
         spec = response.header().batch();
         download.factor = std::move(*response.mutable_header()->mutable_factor());
@@ -379,21 +417,24 @@ absl::StatusOr<BatchDownload> Client::GetBatchFactors(const v1::GetBatchFactorsR
   return download;
 }
 
-absl::StatusOr<std::vector<BatchShape>> Client::GetBatchShapes(const std::string& handle,
-                                                               const CallOptions& call) {
-  v1::GetBatchFactorsRequest request;
+absl::StatusOr<std::vector<BatchShape>> Client::GetShapes(const std::string& handle,
+                                                          const CallOptions& call) {
+  v1::GetFactorsRequest request;
   request.set_handle(handle);
-  const absl::StatusOr<StreamRequest> stream = RequestOf("GetBatchFactors", request, {});
+  const absl::StatusOr<StreamRequest> stream = RequestOf("GetFactors", request, {});
   if (!stream.ok()) return stream.status();
   std::vector<BatchShape> shapes;
   const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
     MemberSizes sizes;
     auto on_response = [&](grpc::ByteBuffer* buffer) {
-      constexpr int kData = v1::GetBatchFactorsResponse::kDataFieldNumber;
-      v1::GetBatchFactorsResponse response;
+      constexpr int kData = v1::GetFactorsResponse::kDataFieldNumber;
+      v1::GetFactorsResponse response;
       absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
       if (!ok.ok()) return ok;
-      if (response.has_header()) sizes.Expect(response.header().batch().members());
+      if (response.has_header()) {
+        if (!response.header().has_batch()) return NotABatch();
+        sizes.Expect(response.header().batch().members());
+      }
       ok = sizes.TakeField(buffer, kData);
       if (ok.ok() && sizes.whole()) ok = absl::CancelledError("no more is needed");
       return ok;

@@ -86,7 +86,11 @@ std::vector<std::string> WarningTexts(const v1::Factor& factor) {
 }
 
 std::vector<std::string> WarningTexts(const v1::SolveResult& result) {
-  const std::string error = ErrorText(result.has_backward_error(), result.backward_error());
+  std::string error = ErrorText(result.has_backward_error(), result.backward_error());
+  if (result.has_batch()) {
+    error = absl::StrFormat("%d systems, the first of them number %d; %s",
+                            result.batch().inaccurate(), result.batch().first_inaccurate(), error);
+  }
   // An infinite bound has WARNING_NOT_ACCURATE even if the backward error is small.
   const bool is_bounded = std::isfinite(result.forward_error_bound());
   return Texts(result, [&](int warning) {
@@ -103,13 +107,6 @@ std::vector<std::string> WarningTexts(const v1::SolveResult& result) {
     }
     return SolutionWarning(warning, error);
   });
-}
-
-std::vector<std::string> WarningTexts(const v1::SolveBatchResult& result) {
-  const std::string error = absl::StrFormat(
-      "%d systems, the first of them number %d; %s", result.inaccurate(), result.first_inaccurate(),
-      ErrorText(result.has_backward_error(), result.backward_error()));
-  return Texts(result, [&](int warning) { return SolutionWarning(warning, error); });
 }
 
 std::vector<std::string> WarningTexts(const v1::ComplementResult& result) {
@@ -129,10 +126,6 @@ std::vector<std::string> WarningTexts(const v1::EchelonFormResult& result) {
 }
 
 bool IsInaccurate(const v1::SolveResult& result) {
-  return absl::c_linear_search(result.warnings(), v1::WARNING_NOT_ACCURATE);
-}
-
-bool IsInaccurate(const v1::SolveBatchResult& result) {
   return absl::c_linear_search(result.warnings(), v1::WARNING_NOT_ACCURATE);
 }
 

@@ -90,7 +90,7 @@ std::shared_ptr<EVP_PKEY> MakeEcKey(const Json& jwk) {
   return MakeKey("EC", builder.get());
 }
 
-std::optional<TokenHash> PrintOf(EVP_PKEY* key) {
+std::optional<TokenHash> FingerprintOf(EVP_PKEY* key) {
   unsigned char* der = nullptr;
   const int size = i2d_PUBKEY(key, &der);
   if (size <= 0) return std::nullopt;
@@ -184,10 +184,10 @@ class TokenKeyParser {
           absl::StrCat(KeyLabel(), " is a private key; the file must contain only public keys"));
     }
     // RFC 7517, 4.2: a key with the "use" "enc" is for encryption and verifies no signature.
-    const bool of_use = (rsa || ec) && StringIn(jwk, "use").value_or("sig") == "sig" &&
-                        StringIn(jwk, "alg").value_or(std::string(algorithm)) == algorithm;
+    const bool is_usable = (rsa || ec) && StringIn(jwk, "use").value_or("sig") == "sig" &&
+                           StringIn(jwk, "alg").value_or(std::string(algorithm)) == algorithm;
     ++number_;
-    if (!of_use) return absl::OkStatus();
+    if (!is_usable) return absl::OkStatus();
     --number_;
     CROUT_RETURN_IF_ERROR(
         Add(StringIn(jwk, "kid").value_or(""), algorithm, rsa ? MakeRsaKey(jwk) : MakeEcKey(jwk)));
@@ -217,7 +217,7 @@ class TokenKeyParser {
     if (keys_.keys_.size() == TokenKeys::kMaxKeys) {
       return BadKeys(absl::StrCat("has more than ", TokenKeys::kMaxKeys, " keys"));
     }
-    const auto print = PrintOf(key.get());
+    const auto print = FingerprintOf(key.get());
     if (!print) return BadKeys(absl::StrCat(KeyLabel(), " cannot be encoded"));
     keys_.keys_.push_back({std::move(id), algorithm, std::move(key), *print});
     return absl::OkStatus();

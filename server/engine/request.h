@@ -12,6 +12,8 @@
 
 #include "kernels/factorization.h"
 #include "kernels/io/entry_reader.h"
+#include "kernels/irregular_batch.h"
+#include "kernels/jobs/batch_solve.h"
 #include "kernels/jobs/series_step.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/lu_parameters.h"
@@ -26,7 +28,10 @@ struct MatrixSpec {
   // `shape` is then a column of the values.
   bool values = false;
   std::string pattern_digest;
-  // Shape without data. 0 x 0 until a payload that needs parsing has been parsed.
+  std::optional<BatchExtent> batch;  // a batch; without max_diagonal and diagonals
+  // Right-hand sides for members of a batch, of type shape.dtype.
+  std::optional<BatchRightHandSides> batch_rhs;
+  // Shape without data. 0 x 0 for a batch, and until a payload that needs parsing has been parsed.
   PackedMatrix shape;
 
   // Returns true if the payload is text or entries. The host then builds the matrix for the device

@@ -24,7 +24,7 @@ absl::Status Malformed(std::string_view address, std::string_view expected) {
 
 // Returns true if `*host` is well-formed, and removes the brackets of an IPv6 address. Only a host
 // in brackets may contain a colon.
-bool IsHost(std::string_view* host) {
+bool ParseHost(std::string_view* host) {
   const bool bracketed = host->starts_with('[') && host->ends_with(']');
   if (bracketed) *host = host->substr(1, host->size() - 2);
   if (host->empty() || bracketed != (host->find(':') != std::string_view::npos)) return false;
@@ -42,7 +42,7 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view address) {
   std::string_view host = address.substr(0, colon);
   const std::string_view digits = address.substr(colon + 1);
   int port = 0;
-  if (!IsHost(&host) || !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) ||
+  if (!ParseHost(&host) || !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) ||
       !absl::SimpleAtoi(ToAbsl(digits), &port) || port > kMaxPort) {
     return Malformed(address, kExpected);
   }

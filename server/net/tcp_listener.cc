@@ -40,7 +40,7 @@ constexpr unsigned kUserTimeoutMs = 20'000;
 // Pause before the next accept if the system has no descriptor or memory for a connection.
 constexpr int kPauseMs = 50;
 // Connections that one peer may always have, even if they exceed a quarter of the limit.
-constexpr size_t kUndivided = 64;
+constexpr size_t kMinPerPeer = 64;
 
 absl::Status SystemError(const char* call) {
   return absl::UnavailableError(absl::StrCat(call, ": ", std::strerror(errno)));
@@ -61,7 +61,7 @@ std::optional<uint64_t> CookieOf(int fd) {
 
 // Returns true for errors that concern one connection only, such as a peer that left before
 // accept(). accept() also reports pending network errors of the new connection.
-bool IsOfOneConnection(int error) {
+bool IsConnectionError(int error) {
   switch (error) {
     case EAGAIN:
     case EINTR:
@@ -92,7 +92,7 @@ std::array<uint8_t, 16> PeerOf(const sockaddr_storage& from) {
   return peer;
 }
 
-TcpPeer FromOf(const sockaddr_storage& from) {
+TcpPeer TcpPeerFrom(const sockaddr_storage& from) {
   TcpPeer peer;
   if (from.ss_family == AF_INET) {
     const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(from);
@@ -297,14 +297,14 @@ void TcpListener::AcceptFrom(int socket) {
   const int fd =
       accept4(socket, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
-    if (!IsOfOneConnection(errno)) Pause();
+    if (!IsConnectionError(errno)) Pause();
     return;
   }
   absl::Cleanup close_on_return = [fd] { close(fd); };
   Connection accepted = {.fd = fd,
                          .cookie = CookieOf(fd).value_or(0),
                          .peer = PeerOf(from),
-                         .from = FromOf(from),
+                         .from = TcpPeerFrom(from),
                          .user = UserAt(fd)};
   if (!Admit(accepted)) {
     ++refused_;
@@ -376,7 +376,7 @@ bool TcpListener::Disconnect(const TcpPeer& peer) {
 }
 
 size_t TcpListener::MaxPerPeer(size_t max_connections) {
-  return std::max(max_connections / 4, std::min(max_connections, kUndivided));
+  return std::max(max_connections / 4, std::min(max_connections, kMinPerPeer));
 }
 
 void TcpListener::Sweep() {

@@ -203,14 +203,10 @@ Role RoleFor(Method method) {
     case Method::kComputeSchurComplement:
     case Method::kReduceToEchelonForm:
     case Method::kSolveSeries:
-    case Method::kFactorizeBatch:
-    case Method::kFactorizeAndSolveBatch:
     case Method::kReleaseFactor:
       return Role::kFactor;
     case Method::kSolve:
-    case Method::kSolveBatch:
     case Method::kGetFactors:
-    case Method::kGetBatchFactors:
     case Method::kListFactors:
     case Method::kDescribeFactor:
     case Method::kRenewLease:

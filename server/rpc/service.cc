@@ -11,7 +11,6 @@
 #include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/status.h"
-#include "server/rpc/handlers/batch_calls.h"
 #include "server/rpc/handlers/echelon_call.h"
 #include "server/rpc/handlers/factorize_and_solve_call.h"
 #include "server/rpc/handlers/factorize_call.h"
@@ -162,29 +161,9 @@ FactorizationService::Stream* FactorizationService::SolveSeries(
   return BeginUpload<SeriesCall>(core_, context);
 }
 
-FactorizationService::Stream* FactorizationService::FactorizeBatch(
-    grpc::CallbackServerContext* context) {
-  return BeginUpload<FactorizeBatchCall>(core_, context);
-}
-
-FactorizationService::Stream* FactorizationService::SolveBatch(
-    grpc::CallbackServerContext* context) {
-  return BeginUpload<SolveBatchCall>(core_, context);
-}
-
-FactorizationService::Stream* FactorizationService::FactorizeAndSolveBatch(
-    grpc::CallbackServerContext* context) {
-  return BeginUpload<FactorizeAndSolveBatchCall>(core_, context);
-}
-
 FactorizationService::Download* FactorizationService::GetFactors(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   return BeginDownload<GetFactorsCall>(core_, context, *request);
-}
-
-FactorizationService::Download* FactorizationService::GetBatchFactors(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  return BeginDownload<GetBatchFactorsCall>(core_, context, *request);
 }
 
 FactorizationService::Unary* FactorizationService::ListFactors(grpc::CallbackServerContext* context,

@@ -22,17 +22,16 @@ struct RawService<First, Rest...> {
 };
 
 using Rpc = v1::FactorizationService;
-using FactorizationServiceBase = RawService<
-    Rpc::WithRawCallbackMethod_Factorize, Rpc::WithRawCallbackMethod_Refactorize,
-    Rpc::WithRawCallbackMethod_Solve, Rpc::WithRawCallbackMethod_FactorizeAndSolve,
-    Rpc::WithRawCallbackMethod_ComputeSchurComplement,
-    Rpc::WithRawCallbackMethod_ReduceToEchelonForm, Rpc::WithRawCallbackMethod_SolveSeries,
-    Rpc::WithRawCallbackMethod_FactorizeBatch, Rpc::WithRawCallbackMethod_SolveBatch,
-    Rpc::WithRawCallbackMethod_FactorizeAndSolveBatch, Rpc::WithRawCallbackMethod_GetFactors,
-    Rpc::WithRawCallbackMethod_GetBatchFactors, Rpc::WithRawCallbackMethod_ListFactors,
-    Rpc::WithRawCallbackMethod_DescribeFactor, Rpc::WithRawCallbackMethod_RenewLease,
-    Rpc::WithRawCallbackMethod_ReleaseFactor, Rpc::WithRawCallbackMethod_EstimateFactorize,
-    Rpc::WithRawCallbackMethod_GetServerInfo>::type;
+using FactorizationServiceBase =
+    RawService<Rpc::WithRawCallbackMethod_Factorize, Rpc::WithRawCallbackMethod_Refactorize,
+               Rpc::WithRawCallbackMethod_Solve, Rpc::WithRawCallbackMethod_FactorizeAndSolve,
+               Rpc::WithRawCallbackMethod_ComputeSchurComplement,
+               Rpc::WithRawCallbackMethod_ReduceToEchelonForm,
+               Rpc::WithRawCallbackMethod_SolveSeries, Rpc::WithRawCallbackMethod_GetFactors,
+               Rpc::WithRawCallbackMethod_ListFactors, Rpc::WithRawCallbackMethod_DescribeFactor,
+               Rpc::WithRawCallbackMethod_RenewLease, Rpc::WithRawCallbackMethod_ReleaseFactor,
+               Rpc::WithRawCallbackMethod_EstimateFactorize,
+               Rpc::WithRawCallbackMethod_GetServerInfo>::type;
 
 // Thread-safe. The core must outlive the service and its calls.
 class FactorizationService final : public FactorizationServiceBase {
@@ -48,16 +47,11 @@ class FactorizationService final : public FactorizationServiceBase {
   Stream* ComputeSchurComplement(grpc::CallbackServerContext* context) override;
   Stream* ReduceToEchelonForm(grpc::CallbackServerContext* context) override;
   Stream* SolveSeries(grpc::CallbackServerContext* context) override;
-  Stream* FactorizeBatch(grpc::CallbackServerContext* context) override;
-  Stream* SolveBatch(grpc::CallbackServerContext* context) override;
-  Stream* FactorizeAndSolveBatch(grpc::CallbackServerContext* context) override;
 
   using Download = grpc::ServerWriteReactor<grpc::ByteBuffer>;
 
   Download* GetFactors(grpc::CallbackServerContext* context,
                        const grpc::ByteBuffer* request) override;
-  Download* GetBatchFactors(grpc::CallbackServerContext* context,
-                            const grpc::ByteBuffer* request) override;
 
   using Unary = grpc::ServerUnaryReactor;
 

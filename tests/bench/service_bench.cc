@@ -9,7 +9,8 @@
 //                that the device can factor from. A solution shows that it arrived completely.
 //   series       a step of a time series from the client's side, with its matrix sent in full, as a
 //                change of 0.1 % of its entries, and as a change of rank 8; and the server's part.
-//   batch        FactorizeBatch of 1000 matrices of orders 1 to 64 from the client's side, and the
+//   batch        Factorize of a batch of 1000 matrices of orders 1 to 64 from the client's side,
+//   and the
 //                server's time to receive it.
 //   latency      from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the
 //                vendor's routine alone on the same device.
@@ -360,7 +361,7 @@ nlohmann::ordered_json BenchBatch(const std::string& device_name) {
   std::vector<double> receive;
   for (int round = -10; round < kRounds; ++round) {  // the first are warm-up
     v1::Factor factor;
-    const double seconds = Time([&] { factor = Check(client->FactorizeBatch(batch, {})).factor; });
+    const double seconds = Time([&] { factor = Check(client->Factorize(batch, {}, {})).factor; });
     Check(client->Release(factor.handle()));
     if (round < 0) continue;
     calls.push_back(seconds);

@@ -52,8 +52,8 @@ TEST(OptionNamesTest, OptionsTakeThePlaceOfMembers) {
             "--lease and --name: leave it out");
   EXPECT_EQ(Shown({"rref", "-"}, "header.augmented_columns: 5"), "--augmented: 5");
   EXPECT_EQ(Shown({"get", "h", "-o", "p", "--member=3"}, "first: 3: no"), "--member: 3: no");
-  EXPECT_EQ(Shown({"solve", "h", "-"}, "solve with SolveBatch, replace it with FactorizeBatch"),
-            "solve with `solve-batch`, replace it with `factor-batch --from`");
+  EXPECT_EQ(Shown({"solve", "h", "-"}, "send the right-hand sides as batch_rhs"),
+            "solve with `solve-batch`");
   EXPECT_EQ(Shown({"solve", "h", "-"}, "options.max_refinement_steps: -1"), "--refine: -1");
   EXPECT_EQ(Shown(factor, "header: 1.5 of crout-order at 127.0.0.1:50051..."),
             "header: 1.5 of crout-order at 127.0.0.1:50051...");

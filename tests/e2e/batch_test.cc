@@ -52,8 +52,9 @@ BatchSource SourceOf(const std::vector<Matrix>& matrices) {
 class BatchTest : public ::testing::Test {
  protected:
   absl::StatusOr<Batch> Factor(const std::vector<Matrix>& matrices,
-                               const v1::FactorizeBatchHeader& header = {}) {
-    return Batch::Factorize(client_, SourceOf(matrices), header);
+                               const v1::FactorizeOptions& options = {},
+                               const v1::CacheOptions& cache = {}) {
+    return Batch::Factorize(client_, SourceOf(matrices), options, cache);
   }
 
   double Error(const Matrix& a, const Matrix& b, const BatchSolution& solution, int64_t k,
@@ -122,10 +123,10 @@ TEST_F(BatchTest, SolvesWithAllWithARangeAndWithAList) {
   EXPECT_EQ(some->x.values<double>(1), all->x.values<double>(0));
   EXPECT_EQ(some->backward_error[1], all->backward_error[0]);
 
-  v1::SolveBatchHeader header;
-  header.set_operation(v1::OPERATION_TRANSPOSE);
-  header.set_verify(false);
-  const auto transposed = batch->Solve(list, header);
+  v1::SolveOptions options;
+  options.set_operation(v1::OPERATION_TRANSPOSE);
+  options.set_verify(false);
+  const auto transposed = batch->Solve(list, options);
   ASSERT_OK(transposed.status());
   EXPECT_LT(Error(square[3], sides[3], *transposed, 0, Op::kTranspose), 1e-14);
   EXPECT_GT(Error(square[3], sides[3], *transposed, 0), 1e-8);
@@ -214,7 +215,7 @@ TEST_F(BatchTest, FactorsAndSolvesInOneCall) {
   sides.AddFor(5, c.values.data(), 3, 1);
   sides.AddFor(3, b.values.data(), 40, 2);
   client::FactoredBatch dropped;
-  const auto once = client_->FactorizeAndSolveBatch(SourceOf(matrices_), sides, {}, &dropped);
+  const auto once = client_->FactorizeAndSolve(SourceOf(matrices_), sides, {}, &dropped);
   ASSERT_OK(once.status());
   EXPECT_EQ(dropped.factor.handle(), "");
   EXPECT_EQ(dropped.figures.info.size(), 6u);
@@ -274,17 +275,17 @@ TEST_F(BatchTest, IsReleasedAtItsEnd) {
 }
 
 TEST_F(BatchTest, ARequestIdFindsTheFactorsAgain) {
-  v1::FactorizeBatchHeader header;
-  header.mutable_cache()->set_request_id("elements");
-  EXPECT_EQ(Factor(matrices_, header).status().code(), absl::StatusCode::kInvalidArgument);
-  header.mutable_cache()->mutable_lease()->set_seconds(60);
-  auto first = Factor(matrices_, header);
+  v1::CacheOptions cache;
+  cache.set_request_id("elements");
+  EXPECT_EQ(Factor(matrices_, {}, cache).status().code(), absl::StatusCode::kInvalidArgument);
+  cache.mutable_lease()->set_seconds(60);
+  auto first = Factor(matrices_, {}, cache);
   ASSERT_OK(first.status());
-  const auto again = client_->FactorizeBatch(SourceOf(matrices_), header);
+  const auto again = client_->Factorize(SourceOf(matrices_), {}, cache);
   ASSERT_OK(again.status());
   EXPECT_EQ(again->factor.handle(), first->handle());
   EXPECT_EQ(again->figures.quality, first->figures().quality);
-  const auto other = client_->FactorizeBatch(SourceOf({matrices_[0]}), header);
+  const auto other = client_->Factorize(SourceOf({matrices_[0]}), {}, cache);
   EXPECT_EQ(other.status().code(), absl::StatusCode::kInternal) << other.status();
 }
 
@@ -292,7 +293,7 @@ TEST_F(BatchTest, UnsupportedMembersAreReportedWithTheirIndex) {
   const std::vector<double> values(25, 1.0);
   const std::vector<float> singles(25, 1.0F);
   const auto refused = [&](const BatchSource& source, const char* text) {
-    const absl::Status status = client_->FactorizeBatch(source, {}).status();
+    const absl::Status status = client_->Factorize(source, {}, {}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(status.message(), HasSubstr(text));
   };

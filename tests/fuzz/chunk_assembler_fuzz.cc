@@ -28,10 +28,10 @@
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/scalar.h"
 #include "kernels/util/status_macros.h"
+#include "server/components.h"
 #include "server/engine/upload/matrix_upload.h"
 #include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/wire.h"
-#include "server/stack.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fake_device.h"
 
@@ -169,8 +169,8 @@ class Assembler {
     config.pool.host_budget_bytes = size_t{16} << 20;
     config.pool.scheduler.streams = 1;
     config.limits.max_n = kMaxN;
-    stack_ = *Stack::Create(std::move(devices), config);
-    slot_ = stack_->core().engine.devices.slots()[0].get();
+    components_ = *ServerComponents::Create(std::move(devices), config);
+    slot_ = components_->core().engine.devices.slots()[0].get();
     context_ = *device_->CreateContext();
   }
 
@@ -184,7 +184,7 @@ class Assembler {
     Require(slot_->budget->reserved() == 0);
     // A refused text holds its memory until the parsers drop its segments.
     Require(testing::Eventually(
-        [this] { return stack_->core().engine.devices.host_budget().reserved() == 0; }));
+        [this] { return components_->core().engine.devices.host_budget().reserved() == 0; }));
     Require(device_->counting_memory().live_bytes() == 0);
     Require(device_->counting_staging_memory().live_bytes() == 0);
     Require(device_->live_uploaders() == 0);
@@ -193,12 +193,12 @@ class Assembler {
  private:
   absl::StatusOr<PayloadSpec> Check(const v1::MatrixSpec& spec) {
     CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(spec, "header.matrix"));
-    return CheckPayload(matrix, "header.matrix", stack_->core().limits, *device_);
+    return CheckPayload(matrix, "header.matrix", components_->core().limits, *device_);
   }
   absl::Status Assemble(const PayloadSpec& spec, const StreamMessage& message, int field,
                         Steering* steering) {
     Reservation reservation;
-    MatrixUpload upload(stack_->core().engine, spec, "header.matrix");
+    MatrixUpload upload(components_->core().engine, spec, "header.matrix");
     if (!spec.needs_parsing()) CROUT_RETURN_IF_ERROR(Open(&upload, &reservation));
     for (const DataSegment& segment : message.segments()) {
       if (segment.field != field) continue;
@@ -216,8 +216,8 @@ class Assembler {
   }
 
   absl::Status Open(MatrixUpload* upload, Reservation* reservation) {
-    CROUT_ASSIGN_OR_RETURN(
-        *reservation, stack_->core().engine.cache.ReserveOnDevice(*slot_, upload->shape().bytes()));
+    CROUT_ASSIGN_OR_RETURN(*reservation, components_->core().engine.cache.ReserveOnDevice(
+                                             *slot_, upload->shape().bytes()));
     return upload->Open(*slot_);
   }
 
@@ -269,7 +269,7 @@ class Assembler {
   }
 
   testing::FakeDevice* device_ = nullptr;  // owned by the stack
-  std::unique_ptr<Stack> stack_;
+  std::unique_ptr<ServerComponents> components_;
   DeviceSlot* slot_ = nullptr;
   std::unique_ptr<ExecutionContext> context_;
 };

@@ -15,7 +15,7 @@
 //   if (!solution.ok()) return solution.status();
 //   const absl::Span<const double> x = solution->x.values<double>(0);
 //
-// Errors are those of the batch calls in proto/crout/v1 and those of crout/client.h.
+// Errors are those of proto/crout/v1 and those of crout/client.h.
 //
 // Thread safety: const members may be called concurrently; all others require exclusive access.
 #ifndef CROUT_CROUT_BATCH_H_
@@ -37,22 +37,22 @@ namespace crout {
 // Move-only. The lease is renewed as for Factor (crout/factor.h).
 class Batch {
  public:
-  // Factors a batch; see Client::FactorizeBatch. Singular members are kept too: figures().info
-  // marks them. `header` gives everything but the matrices. The batch keeps `client` alive.
-  // INVALID_ARGUMENT for a handle in `header`, and, as in Factor::Factorize, for a request_id
-  // without a lease.
+  // Factors a batch; see Client::Factorize. Singular members are kept too: figures().info marks
+  // them. The batch keeps `client` alive. INVALID_ARGUMENT, as in Factor::Factorize, for a
+  // request_id without a lease.
   static absl::StatusOr<Batch> Factorize(std::shared_ptr<client::Client> client,
                                          const client::BatchSource& matrices,
-                                         const v1::FactorizeBatchHeader& header = {},
+                                         const v1::FactorizeOptions& options = {},
+                                         const v1::CacheOptions& cache = {},
                                          const client::CallOptions& call = {});
 
-  // Factors a batch and solves with it; see Client::FactorizeAndSolveBatch. Keeps the factors, with
+  // Factors a batch and solves with it; see Client::FactorizeAndSolve. Keeps the factors, with
   // the lease and name of `header`. INVALID_ARGUMENT if `solution` is null.
   static absl::StatusOr<Batch> FactorizeAndSolve(std::shared_ptr<client::Client> client,
                                                  const client::BatchSource& matrices,
                                                  const client::BatchSource& sides,
                                                  client::BatchSolution* solution,
-                                                 v1::FactorizeAndSolveBatchHeader header = {},
+                                                 v1::FactorizeAndSolveHeader header = {},
                                                  const client::CallOptions& call = {});
 
   Batch(Batch&&) noexcept = default;
@@ -70,20 +70,20 @@ class Batch {
   // Status of the last renewal; OK before the first.
   absl::Status lease_status() const;
 
-  // Solves with all members, a range or a list of them, as defined by `sides`; see
-  // Client::SolveBatch. `header` gives the operation and whether to verify.
+  // Solves with all members, a range or a list of them, as defined by `sides`; see Client::Solve.
   absl::StatusOr<client::BatchSolution> Solve(const client::BatchSource& sides,
-                                              v1::SolveBatchHeader header = {},
+                                              const v1::SolveOptions& options = {},
                                               const client::CallOptions& call = {}) const;
 
   // Atomically replaces the factors by those of other matrices with the same sizes and type.
   // Singular members are accepted. On success description() and figures() describe the new version;
   // on failure nothing changes. FAILED_PRECONDITION for other sizes.
-  absl::Status Refactorize(const client::BatchSource& matrices, bool keep_matrix = true,
+  absl::Status Refactorize(const client::BatchSource& matrices,
+                           const v1::FactorizeOptions& options = {},
                            const client::CallOptions& call = {});
 
   // Downloads L, U and the row interchanges of the members first to first + count - 1, 0-based.
-  // count 0 selects all members from `first` on. See Client::GetBatchFactors.
+  // count 0 selects all members from `first` on. See Client::GetMembers.
   absl::StatusOr<client::BatchDownload> Download(int64_t first = 0, int64_t count = 0,
                                                  const client::CallOptions& call = {}) const;
 

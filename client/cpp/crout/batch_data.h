@@ -72,6 +72,8 @@ class BatchSource {
                std::optional<int64_t> stride);
   // Indices of the matrices in ascending order of their members. INVALID_ARGUMENT as for AddFor.
   absl::StatusOr<std::vector<size_t>> Order() const;
+  // Declares the right-hand sides, sent in this order. INVALID_ARGUMENT as from the call.
+  absl::Status Declare(const std::vector<size_t>& order, v1::MatrixSpec* rhs) const;
   // Bytes from the first matrix to the end of the last, in this order.
   int64_t ValueBytes(const std::vector<size_t>& order) const;
   // Starts a pass over the bytes of the batch or, with `sides`, of right-hand sides in ascending
@@ -134,7 +136,7 @@ struct FactoredBatch {
 
 // Solutions, in the order in which the right-hand sides were added.
 struct BatchSolution {
-  v1::SolveBatchResult result;
+  v1::SolveResult result;
   BatchMatrices x;  // NaN where the member is singular
   // Backward error as in SolveResult; NaN if it was not verified.
   std::vector<double> backward_error;

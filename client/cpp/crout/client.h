@@ -115,34 +115,41 @@ class Client {
   absl::StatusOr<SparseFactors> GetSparseFactors(const std::string& handle,
                                                  const CallOptions& call = {});
 
-  // Factors a batch of matrices of different sizes. The result has the handle. `header` gives
-  // everything but the batch; with a handle there, the new batch replaces that one. Retried as
-  // Factorize.
-  absl::StatusOr<FactoredBatch> FactorizeBatch(const BatchSource& matrices,
-                                               v1::FactorizeBatchHeader header,
-                                               const CallOptions& call = {});
+  // Factors a batch of matrices of different sizes. The result has the handle. Retried as
+  // Factorize of one matrix.
+  absl::StatusOr<FactoredBatch> Factorize(const BatchSource& matrices,
+                                          const v1::FactorizeOptions& options,
+                                          const v1::CacheOptions& cache,
+                                          const CallOptions& call = {});
 
-  // Solves op(A_i) X_i = B_i with members of a batch. `header` gives the handle, the operation and
-  // whether to verify; the rest is set here.
-  absl::StatusOr<BatchSolution> SolveBatch(const BatchSource& sides, v1::SolveBatchHeader header,
+  // Replaces the batch of `handle` by one of the same sizes and type, even if members are singular.
+  // Retried as Refactorize of one matrix.
+  absl::StatusOr<FactoredBatch> Refactorize(const std::string& handle, const BatchSource& matrices,
+                                            const v1::FactorizeOptions& options,
+                                            const CallOptions& call = {});
+
+  // Solves op(A_i) X_i = B_i with members of the batch of `handle`.
+  absl::StatusOr<BatchSolution> Solve(const std::string& handle, const BatchSource& sides,
+                                      const v1::SolveOptions& options,
+                                      const CallOptions& call = {});
+
+  // Factors a batch and solves in one call. `header` gives the options; its matrix and rhs are set
+  // here. `factored` is set if the call succeeds; its handle is empty if `header` has no cache.
+  absl::StatusOr<BatchSolution> FactorizeAndSolve(const BatchSource& matrices,
+                                                  const BatchSource& sides,
+                                                  v1::FactorizeAndSolveHeader header,
+                                                  FactoredBatch* factored,
+                                                  const CallOptions& call = {});
+
+  // Downloads the factors of the members first to first + count - 1 of a batch into memory,
+  // 0-based; count 0: all from `first` on. FAILED_PRECONDITION for the handle of a single matrix.
+  absl::StatusOr<BatchDownload> GetMembers(const std::string& handle, int64_t first, int64_t count,
                                            const CallOptions& call = {});
 
-  // Factors a batch and solves in one call. `header` gives the choices for both. `factored` is set
-  // if the call succeeds; its handle is empty if `header` has no cache.
-  absl::StatusOr<BatchSolution> FactorizeAndSolveBatch(const BatchSource& matrices,
-                                                       const BatchSource& sides,
-                                                       v1::FactorizeAndSolveBatchHeader header,
-                                                       FactoredBatch* factored,
-                                                       const CallOptions& call = {});
-
-  // Downloads the factors of a range of members into memory.
-  absl::StatusOr<BatchDownload> GetBatchFactors(const v1::GetBatchFactorsRequest& request,
-                                                const CallOptions& call = {});
-
-  // Returns the rows and columns of a batch's members. Reads only the sizes of a GetBatchFactors
-  // reply, then ends the call; errors as GetBatchFactors.
-  absl::StatusOr<std::vector<BatchShape>> GetBatchShapes(const std::string& handle,
-                                                         const CallOptions& call = {});
+  // Returns the rows and columns of a batch's members. Reads only the sizes of a GetFactors reply,
+  // then ends the call. Errors as GetMembers.
+  absl::StatusOr<std::vector<BatchShape>> GetShapes(const std::string& handle,
+                                                    const CallOptions& call = {});
 
   // Returns one page.
   absl::StatusOr<v1::ListFactorsResponse> ListPage(const v1::ListFactorsRequest& request,
@@ -184,15 +191,20 @@ class Client {
   template <class Response>
   absl::StatusOr<v1::Factor> FactorStream(const absl::StatusOr<StreamRequest>& request,
                                           RetryClass retry_class, const CallOptions& call);
+  // Does what FactorStream does, for a batch of `members` matrices.
+  template <class Response>
+  absl::StatusOr<FactoredBatch> BatchStream(const absl::StatusOr<StreamRequest>& request,
+                                            RetryClass retry_class, int64_t members,
+                                            const CallOptions& call);
   template <class Response, class Result>
   absl::StatusOr<Result> MatrixStream(const absl::StatusOr<StreamRequest>& request,
                                       RetryClass retry_class, v1::Factor* factor, MatrixSink* x,
                                       const CallOptions& call);
 
-  // Rearranges the reply of SolveBatch, sent in `order`, into the order of `sides`.
+  // Rearranges the reply of Solve, sent in `order`, into the order of `sides`.
   static BatchSolution SolutionIn(const BatchSource& sides, const std::vector<size_t>& order,
                                   std::vector<std::byte> bytes);
-  // Reads the reply of GetBatchFactors. INTERNAL if the bytes disagree with `spec`.
+  // Reads the reply of GetMembers. INTERNAL if the bytes disagree with `spec`.
   static absl::Status ReadDownload(const v1::BatchSpec& spec, std::vector<std::byte> bytes,
                                    BatchDownload* download);
 

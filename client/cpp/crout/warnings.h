@@ -15,13 +15,11 @@ namespace crout::client {
 // `warnings` itself.
 std::vector<std::string> WarningTexts(const v1::Factor& factor);
 std::vector<std::string> WarningTexts(const v1::SolveResult& result);
-std::vector<std::string> WarningTexts(const v1::SolveBatchResult& result);
 std::vector<std::string> WarningTexts(const v1::ComplementResult& result);
 std::vector<std::string> WarningTexts(const v1::EchelonFormResult& result);
 
 // Whether the backward error was not accepted or X is not finite: WARNING_NOT_ACCURATE is set.
 bool IsInaccurate(const v1::SolveResult& result);
-bool IsInaccurate(const v1::SolveBatchResult& result);
 // Whether the rank and the form may be wrong: WARNING_POOR_ECHELON_FORM is set.
 bool IsInaccurate(const v1::EchelonFormResult& result);
 

@@ -213,15 +213,14 @@ def test_refactor_keeps_the_handle(client, matrices):
 
 def test_without_its_matrices(client, matrices):
     f = client.lu_factor(matrices, keep_matrix=False)
-    with pytest.raises(crout.CroutError, match="skip the verification"):
-        f.solve([np.ones(5)], [0])
-    solution = f.solve([np.ones(5)], [0], verify=False, full_output=True)
+    solution = f.solve([np.ones(5)], [0], full_output=True)
+    assert_solves(matrices[0], solution.x[0], np.ones(5))
     assert np.isnan(solution.backward_error).all()
 
 
 def test_a_batch_is_no_factor(client, matrices):
     f = client.lu_factor(matrices)
-    with pytest.raises(crout.CroutError, match="SolveBatch"):
+    with pytest.raises(crout.CroutError, match="batch_rhs"):
         client.lu_solve(f.handle, np.ones(40))
     assert client.describe(f).algorithm == "irr_lu"
     assert pickle.loads(pickle.dumps(f)).solve([np.ones(1)], [1])[0].shape == (1,)
@@ -236,14 +235,14 @@ def test_an_empty_batch(client):
 
 
 def test_replies_that_do_not_fit_are_refused():
-    reply = _batch._FactorReply(np.array([[2, 2]]))
+    reply = _batch._FactorReply(np.array([[2, 2]]), service.FactorizeResponse)
     with pytest.raises(crout.ProtocolError, match="more data"):
-        reply.feed(service.FactorizeBatchResponse(data=bytes(21)).SerializeToString())
-    reply = _batch._FactorReply(np.array([[2, 2]]))
-    reply.feed(service.FactorizeBatchResponse(data=bytes(19)).SerializeToString())
+        reply.feed(service.FactorizeResponse(member_data=bytes(21)).SerializeToString())
+    reply = _batch._FactorReply(np.array([[2, 2]]), service.FactorizeResponse)
+    reply.feed(service.FactorizeResponse(member_data=bytes(19)).SerializeToString())
     with pytest.raises(crout.ProtocolError, match="less data"):
         reply.finish()
-    response = service.FactorizeBatchResponse()
+    response = service.FactorizeResponse()
     response.factor.batch.members = 3
     with pytest.raises(crout.ProtocolError, match="the server sent"):
         reply.feed(response.SerializeToString())

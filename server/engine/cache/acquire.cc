@@ -8,20 +8,13 @@
 
 namespace crout {
 
-absl::StatusOr<FactorCache::Pin> AcquireDense(FactorCache& cache, const std::string& tenant,
-                                              const Handle& handle) {
+absl::StatusOr<FactorCache::Pin> AcquireSingle(FactorCache& cache, const std::string& tenant,
+                                               const Handle& handle) {
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, cache.Acquire(tenant, handle));
   if (!pin.summary().batch) return pin;
   return absl::FailedPreconditionError(
-      "the handle belongs to a batch: solve with SolveBatch, replace it with FactorizeBatch");
-}
-
-absl::StatusOr<FactorCache::Pin> AcquireBatch(FactorCache& cache, const std::string& tenant,
-                                              const Handle& handle) {
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, cache.Acquire(tenant, handle));
-  if (pin.summary().batch) return pin;
-  return absl::FailedPreconditionError(
-      "the handle belongs to a single matrix: solve with Solve, replace it with Refactorize");
+      "the handle belongs to a batch, and only Solve, Refactorize and GetFactors accept batches: "
+      "send the handle of a single matrix");
 }
 
 absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& factor,

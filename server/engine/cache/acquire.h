@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Pins the factor of a handle, for calls that accept either single matrices or batches.
+// Pins the factor of a handle, for requests that accept no batches.
 #ifndef CROUT_SERVER_ENGINE_CACHE_ACQUIRE_H_
 #define CROUT_SERVER_ENGINE_CACHE_ACQUIRE_H_
 
@@ -13,14 +13,10 @@
 
 namespace crout {
 
-// Pins the factor of `handle`. AcquireDense requires the factor of a single matrix, dense or
-// sparse; AcquireBatch requires the factor of a batch. Returns the errors of FactorCache::Acquire.
-// Returns FAILED_PRECONDITION for a factor of the other kind; the message names the calls that
-// accept it.
-absl::StatusOr<FactorCache::Pin> AcquireDense(FactorCache& cache, const std::string& tenant,
-                                              const Handle& handle);
-absl::StatusOr<FactorCache::Pin> AcquireBatch(FactorCache& cache, const std::string& tenant,
-                                              const Handle& handle);
+// Pins the factor of `handle`, of a single matrix. Errors are those of FactorCache::Acquire, and
+// FAILED_PRECONDITION for a batch.
+absl::StatusOr<FactorCache::Pin> AcquireSingle(FactorCache& cache, const std::string& tenant,
+                                               const Handle& handle);
 
 // Returns INVALID_ARGUMENT about `field` if `device` is set and is not the device of the factor.
 absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& factor,

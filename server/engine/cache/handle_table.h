@@ -71,7 +71,7 @@ class HandleTable {
     int uses = 0;                  // pins of the current version and of older versions
     std::shared_ptr<CachedVersion> stored;
     TenantLoads::Account account;  // counts the entry, if it is listed, and the bytes of `stored`
-    Tombstones tombstone = Tombstones::Of(handle, tenant);
+    Tombstones tombstone = Tombstones::Make(handle, tenant);
   };
 
   // Adds the entry under its handle and returns it.

@@ -55,7 +55,7 @@ CacheMiss MissOf(Removal cause) { return TraitsOf(cause).miss; }
 
 CacheEviction EvictionOf(Removal cause) { return TraitsOf(cause).eviction; }
 
-Tombstones Tombstones::Of(const Handle& handle, std::string_view tenant) {
+Tombstones Tombstones::Make(const Handle& handle, std::string_view tenant) {
   Tombstones one(/*capacity=*/1);
   one.tombstones_.emplace(handle, Tombstone{std::string(tenant), Removal::kReleased});
   one.order_.push_back(handle);

@@ -42,7 +42,7 @@ class Tombstones {
 
   // Returns an object with the tombstone of one factor. It is allocated while the factor lives, so
   // that removing the factor needs no memory.
-  static Tombstones Of(const Handle& handle, std::string_view tenant);
+  static Tombstones Make(const Handle& handle, std::string_view tenant);
   // Adds the tombstone of a removed factor. A handle must be added only once.
   void Add(Tombstones of, Removal cause) noexcept;
   // Returns null if the handle has no tombstone, or is no longer among the last `capacity`.

@@ -44,6 +44,17 @@ absl::Status CheckNeedsNoFactors(const FactorAndSolveRequest& request) {
   return absl::OkStatus();
 }
 
+// Returns FAILED_PRECONDITION with the reason why there is no solution. Without a factor, growth
+// cannot be measured, so a missing pivot does not prove A singular.
+absl::Status CheckDirectlySolvable(const FactorSummary& summary) {
+  if (summary.singular != SingularReason::kZeroPivot) return CheckSolvable(summary);
+  return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                        summary.algorithm, " found no pivot in column ", summary.info,
+                        " (1-based): the matrix is singular, or its elements grew too much. Solve "
+                        "with algorithm 'getrf' to decide")),
+                    kReasonSingular);
+}
+
 }  // namespace
 
 bool DirectSolveSteps::IsRequested(const Engine& engine, const FactorRequest& request) {
@@ -110,38 +121,41 @@ double DirectSolveSteps::PredictSeconds() {
                                          rhs_.upload().shape().cols);
 }
 
-absl::StatusOr<bool> DirectSolveSteps::FindSingular(FactorSummary* summary) {
+FactorAndSolution DirectSolveSteps::EmptyResult() {
+  FactorAndSolution result;
+  result.has_factor = false;
+  result.factor.slot = &slot_;
+  result.factor.nnz = matrix_.upload().nnz();
+  return result;
+}
+
+absl::StatusOr<std::optional<FactorAndSolution>> DirectSolveSteps::FindSingular() {
   const PackedMatrix& shape = matrix_.upload().shape();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, matrix_.upload().field()));
   CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), shape.rows, "header.rhs",
                                   absl::StatusCode::kInvalidArgument));
   CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block,
                          matrix_.upload().InspectLeadingBlock(shape.rows));
-  if (!block || (!block->empty_row && !block->empty_column)) return false;
-  summary->algorithm = options_.solver->name();
-  summary->n = summary->info = shape.rows;
-  summary->factor_dtype = options_.dtype;
-  summary->matrix_dtype = shape.dtype;
-  summary->norm_one = block->norm_one;
-  summary->norm_inf = block->norm_inf;
-  summary->singular = block->empty_row ? SingularReason::kEmptyRow : SingularReason::kEmptyColumn;
-  summary->empty_index = (block->empty_row ? *block->empty_row : *block->empty_column) + 1;
-  return true;
+  if (!block || (!block->empty_row && !block->empty_column)) {
+    return std::optional<FactorAndSolution>();
+  }
+  FactorAndSolution result = EmptyResult();
+  FactorSummary& summary = result.factor.factorization.summary;
+  summary.algorithm = options_.solver->name();
+  summary.n = summary.info = shape.rows;
+  summary.factor_dtype = options_.dtype;
+  summary.matrix_dtype = shape.dtype;
+  summary.norm_one = block->norm_one;
+  summary.norm_inf = block->norm_inf;
+  summary.singular = block->empty_row ? SingularReason::kEmptyRow : SingularReason::kEmptyColumn;
+  summary.empty_index = (block->empty_row ? *block->empty_row : *block->empty_column) + 1;
+  result.unsolved = CheckDirectlySolvable(summary);
+  return std::optional(std::move(result));
 }
 
-// Without a factor, growth cannot be measured, so a missing pivot does not prove A singular.
-absl::Status DirectSolveSteps::CheckSolvable(const FactorSummary& summary) {
-  if (summary.singular != SingularReason::kZeroPivot) return crout::CheckSolvable(summary);
-  return WithReason(absl::FailedPreconditionError(absl::StrCat(
-                        summary.algorithm, " found no pivot in column ", summary.info,
-                        " (1-based): the matrix is singular, or its elements grew too much. Solve "
-                        "with algorithm 'getrf' to decide")),
-                    kReasonSingular);
-}
-
-absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop,
-                                   CallTimings& timings, FactorSummary* summary,
-                                   std::optional<Solution>* solution) {
+absl::StatusOr<FactorAndSolution> DirectSolveSteps::Run(ExecutionContext& context,
+                                                        const JobControl& control,
+                                                        CallTimings& timings) {
   // The plan assumed this order for the matrix. A text may contain a matrix of another order.
   CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), matrix_.upload().shape().rows,
                                   "header.rhs", absl::StatusCode::kInvalidArgument));
@@ -149,30 +163,35 @@ absl::Status DirectSolveSteps::Run(ExecutionContext& context, StopRequested stop
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context, timings));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context, timings));
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(
-      const DirectSolveSummary direct,
-      SolveDirectly(context, *plan_, std::move(matrix), std::move(rhs), out.data(), stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(const DirectSolveSummary direct,
+                         SolveDirectly(context, *plan_, std::move(matrix), std::move(rhs),
+                                       out.data(), control.stop, kernel));
   timings.Add(kernel);
-  summary->algorithm = direct.solver;
-  summary->n = direct.n;
-  summary->factor_dtype = direct.dtype;
-  summary->matrix_dtype = direct.matrix_dtype;
-  summary->info = direct.info;
-  if (direct.info > 0) summary->singular = SingularReason::kZeroPivot;
-  summary->norm_one = direct.norm_one;
-  summary->norm_inf = direct.norm_inf;
-  engine_.events.OnFactor(slot_, *summary, kernel.solve);
-  if (direct.info > 0) return absl::OkStatus();
+  FactorAndSolution result = EmptyResult();
+  FactorSummary& summary = result.factor.factorization.summary;
+  summary.algorithm = direct.solver;
+  summary.n = direct.n;
+  summary.factor_dtype = direct.dtype;
+  summary.matrix_dtype = direct.matrix_dtype;
+  summary.info = direct.info;
+  if (direct.info > 0) summary.singular = SingularReason::kZeroPivot;
+  summary.norm_one = direct.norm_one;
+  summary.norm_inf = direct.norm_inf;
+  engine_.events.OnFactor(slot_, summary, kernel.solve);
+  if (direct.info > 0) {
+    result.unsolved = CheckDirectlySolvable(summary);
+    return result;
+  }
   if (direct.backward_error) {
     engine_.events.OnBackwardError(direct.dtype, *direct.backward_error);
   }
-  Solution& answer = solution->emplace();
-  answer.shape = plan_->delivered;
-  answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
-  answer.summary.solver = direct.solver;
-  answer.summary.backward_error = direct.backward_error;
-  answer.summary.accuracy_warnings = direct.accuracy_warnings;
-  return absl::OkStatus();
+  Solution& solution = result.solution.emplace();
+  solution.shape = plan_->delivered;
+  solution.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
+  solution.summary.solver = direct.solver;
+  solution.summary.backward_error = direct.backward_error;
+  solution.summary.accuracy_warnings = direct.accuracy_warnings;
+  return result;
 }
 
 }  // namespace crout

@@ -50,14 +50,14 @@ absl::StatusOr<MemoryNeed> EchelonStep::Plan() {
   return MemoryNeed{.device = plan_->bytes.peak, .host = plan_->bytes.reply};
 }
 
-absl::StatusOr<ReducedMatrix> EchelonStep::Run(ExecutionContext& context, StopRequested stop,
+absl::StatusOr<ReducedMatrix> EchelonStep::Run(ExecutionContext& context, const JobControl& control,
                                                CallTimings& timings) {
   CROUT_ASSIGN_OR_RETURN(Buffer out, engine_.host_memory.Allocate(plan_->shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
   ReducedMatrix reduced;
   CROUT_ASSIGN_OR_RETURN(reduced.form, ReduceToEchelonForm(context, *plan_, std::move(matrix),
-                                                           out.data(), stop, kernel));
+                                                           out.data(), control.stop, kernel));
   timings.Add(kernel);
   reduced.shape = plan_->shape;
   reduced.data = MakeReplyData(std::move(out), plan_->bytes.reply);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Step of a call that reduces its matrix to row echelon form.
+// Reduces a matrix to row echelon form.
 #ifndef CROUT_SERVER_ENGINE_PLAN_ECHELON_STEP_H_
 #define CROUT_SERVER_ENGINE_PLAN_ECHELON_STEP_H_
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "kernels/jobs/echelon.h"
+#include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/payload_step.h"
 
 namespace crout {
@@ -18,7 +20,7 @@ struct ReducedMatrix {
   EchelonForm form;
 };
 
-class EchelonStep final : public PayloadStep {
+class EchelonStep final : public PayloadStep, public JobPlan<ReducedMatrix> {
  public:
   // Checks everything that can be checked before the payload arrives. Returns UNIMPLEMENTED if the
   // device has no method for this matrix.
@@ -28,11 +30,10 @@ class EchelonStep final : public PayloadStep {
 
   absl::StatusOr<MemoryNeed> Plan() override;
 
-  double PredictSeconds() const { return plan_ ? plan_->seconds : 0; }
-
-  // Runs on a worker thread. Adds the phases it runs to `timings`.
-  absl::StatusOr<ReducedMatrix> Run(ExecutionContext& context, StopRequested stop,
-                                    CallTimings& timings);
+  std::vector<PayloadStep*> steps() override { return {this}; }
+  double PredictSeconds() override { return plan_ ? plan_->seconds : 0; }
+  absl::StatusOr<ReducedMatrix> Run(ExecutionContext& context, const JobControl& control,
+                                    CallTimings& timings) override;
 
  private:
   EchelonStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)

@@ -9,10 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize_mixed.h"
-#include "kernels/sparse/pattern_text.h"
 #include "kernels/sparse_view.h"
-#include "kernels/sync_on_exit.h"
-#include "kernels/util/digest.h"
 #include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
@@ -20,7 +17,6 @@
 #include "server/engine/error.h"
 #include "server/engine/plan/options.h"
 #include "server/engine/plan/singular_matrix.h"
-#include "server/engine/plan/sparse_analysis.h"
 
 namespace crout {
 
@@ -41,14 +37,12 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(Engine& engine,
                                                                const FactorRequest& request,
                                                                DeviceSlot& slot, bool cached,
                                                                FactorCache::Pin* last) {
-  const PayloadRole role =
-      last == nullptr ? PayloadRole::kMatrixAllowingSparse : PayloadRole::kNextMatrix;
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
-                         CheckPayload(matrix, "header.matrix", engine.limits, *slot.device, role));
+                         CheckPayload(matrix, "header.matrix", engine.limits, *slot.device,
+                                      PayloadRole::kMatrixAllowingSparse));
   auto step = std::unique_ptr<FactorStep>(new FactorStep(engine, spec, slot));
   step->cached_ = cached;
   step->last_ = last;
-  if (last != nullptr) step->order_ = last->summary().n;
   step->request_ = request;
   step->requested_precision_ = request.precision;
   step->request_.precision = RequestedPrecision::kFactorType;
@@ -58,17 +52,13 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(Engine& engine,
     step->named_batch_ = true;
     step->request_.algorithm = "auto";
   }
-  CROUT_RETURN_IF_ERROR(
-      step->sparse_.ExtractMethodName(spec.needs_parsing() || spec.values, &step->request_));
+  CROUT_RETURN_IF_ERROR(step->sparse_.ExtractMethodName(spec.needs_parsing(), &step->request_));
   CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));
   CROUT_ASSIGN_OR_RETURN(step->options_, OptionsFor(step->request_, spec.shape.dtype));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->ChoiceInput()));
-  if (spec.values) CROUT_RETURN_IF_ERROR(step->CheckValues(matrix.pattern_digest));
   // Refuse an algorithm that the device lacks before the payload arrives. The order does not matter
   // here.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(/*n=*/0));
-  step->by_values_ = spec.values;
-  if (spec.values) CROUT_RETURN_IF_ERROR(step->PlanForValues());
   return step;
 }
 
@@ -173,6 +163,19 @@ NewFactor FactorStep::ExtractFromBatch(DynamicBatchSystem& system, double second
   return factor;
 }
 
+absl::Status FactorStep::AddToBatch(ExecutionContext& /*context*/, DynamicBatchSystem& system,
+                                    CallTimings& /*timings*/) {
+  AddToBatch(system);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FactorResult> FactorStep::ExtractFromBatch(DynamicBatchSystem& system,
+                                                          const DynamicBatchTimings& batch,
+                                                          CallTimings& timings) {
+  timings.factor += batch.factor;
+  return FactorResult{ExtractFromBatch(system, batch.factor), nullptr};
+}
+
 absl::Status FactorStep::CheckKind() const {
   if (!sparse_.named() || sparse_.allowed()) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("header.options.algorithm: with ", sparse_.name(),
@@ -191,81 +194,16 @@ absl::Status FactorStep::Analyze(StopRequested stop) {
   const int64_t n = upload_.shape().rows;
   if (sparse_.allowed()) CROUT_RETURN_IF_ERROR(ResolveFor(n));
   analyzed_ = true;
-  if (order_ && n != *order_) return absl::OkStatus();  // Plan() returns the error.
+  if (last_ != nullptr && n != last_->summary().n) return absl::OkStatus();  // Plan() refuses it.
   return sparse_.Analyze(upload_, ChoiceInput(), stop);
-}
-
-absl::Status FactorStep::CheckValues(const std::string& digest) const {
-  const FactorSummary& last = last_->summary();
-  const std::string& field = upload_.field();
-  if (!last.sparse || !last_->has_matrix()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        field,
-        ": values alone need the positions of a sparse factor's matrix that was kept: send "
-        "the matrix in full"));
-  }
-  const Analysis& analysis = *last.sparse->analysis;
-  const PackedMatrix& values = upload_.shape();
-  const auto mismatch = [](const std::string& message) {
-    return WithReason(absl::FailedPreconditionError(message), kReasonPatternMismatch);
-  };
-  if (values.rows != analysis.nonzeros) {
-    return mismatch(absl::StrCat(field, ".values: ", values.rows,
-                                 " values, but the handle's matrix has ", analysis.nonzeros,
-                                 " positions: send the matrix in full"));
-  }
-  if (!IsDigestText(digest)) {
-    return BadField(absl::StrCat(field, ".values.pattern_digest"),
-                    "not 16 lower-case hexadecimal digits: send the digest of the pattern that the "
-                    "values belong to, as in Factor.sparse.pattern_digest");
-  }
-  if (digest != PatternText(analysis.pattern)) {
-    return mismatch(absl::StrCat(
-        field, ".values: the values belong to another pattern than version ", last_->version(),
-        " of the handle's factor, with as many positions: send the matrix in full"));
-  }
-  if (values.dtype != last.matrix_dtype) {
-    return BadField(absl::StrCat(field, ".values.dtype"),
-                    absl::StrCat(ToAbsl(NameOf(values.dtype)), ", but the handle's matrix is ",
-                                 ToAbsl(NameOf(last.matrix_dtype)),
-                                 ": send values of its type, or the matrix in full"));
-  }
-  const bool by_other_threshold =
-      request_.pivot_threshold > 0 && request_.pivot_threshold != analysis.pivot_threshold;
-  if (request_.names_algorithm() || options_.equilibrate != EquilibrateMode::kAuto ||
-      request_.parameters || requested_precision_ != RequestedPrecision::kFactorType ||
-      by_other_threshold) {
-    return BadField(
-        "header.options",
-        "values alone are factored by a sparse method and by the analysis of the matrix "
-        "before: leave out equilibrate, parameters, precision, another pivot_threshold and dense "
-        "methods, or send the matrix in full");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FactorStep::PlanForValues() {
-  const SparseSummary& last = *last_->summary().sparse;
-  const Analysis& analysis = *last.analysis;
-  const PackedMatrix& values = upload_.shape();
-  // The values are copied directly to their position in the matrix.
-  const SparseLayout layout(analysis.n, analysis.nonzeros, values.dtype);
-  upload_.PlaceInBlock(layout.bytes, layout.value);
-  return sparse_.PlanForPattern(last, values.dtype, ChoiceInput());
 }
 
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
-  if (by_values_) {
-    const JobBytes& bytes = sparse_.plan()->bytes;
-    promotion_bytes_ = last_->promotion_bytes();
-    return MemoryNeed{.device = FactorCache::Charge(bytes.peak) + promotion_bytes_,
-                      .host = bytes.report};
-  }
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
-  if (order_) {
-    CROUT_RETURN_IF_ERROR(
-        CheckRows(shape, *order_, upload_.field(), absl::StatusCode::kFailedPrecondition));
+  if (last_ != nullptr) {
+    CROUT_RETURN_IF_ERROR(CheckRows(shape, last_->summary().n, upload_.field(),
+                                    absl::StatusCode::kFailedPrecondition));
   }
   if (const SparseFactorizePlan* plan = sparse_.plan()) {
     return MemoryNeed{.device = FactorCache::Charge(plan->bytes.peak), .host = plan->bytes.report};
@@ -289,7 +227,7 @@ absl::StatusOr<FactorStep::Estimate> FactorStep::PlanFor(const PackedMatrix& sha
   options_.parameters.start.reset();
   promotion_bytes_ = 0;
   if (StartsWarm()) {
-    options_.parameters.start.emplace();  // Run() sets the view.
+    options_.parameters.start.emplace();  // Factor() sets the view.
     promotion_bytes_ = last_->promotion_bytes();
   }
   plan_.reset();
@@ -376,59 +314,38 @@ FactorSummary FactorStep::Expected() const {
   return summary;
 }
 
-absl::StatusOr<std::optional<NewFactor>> FactorStep::FindSingular() {
+absl::StatusOr<std::optional<FactorResult>> FactorStep::FindSingular() {
   CROUT_RETURN_IF_ERROR(Plan().status());  // only for its checks
-  return crout::FindSingular(engine_, slot_, upload_, options_, sparse_);
-}
-
-absl::StatusOr<Buffer> FactorStep::ReplaceValues(ExecutionContext& context,
-                                                 const Factorization& last, CallTimings& timings) {
-  const PackedMatrix& values = upload_.shape();
-  const SparseLayout layout(*order_, values.rows, values.dtype);
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
-  SyncOnExit sync(context);
-  const auto copy = [&](size_t begin, size_t end) {
-    return context.ops().CopyOnDevice(last.sparse_matrix().data() + begin, matrix.data() + begin,
-                                      end - begin);
-  };
-  CROUT_RETURN_IF_ERROR(copy(0, layout.value));
-  CROUT_RETURN_IF_ERROR(copy(layout.value + values.bytes(), layout.bytes));
-  CROUT_RETURN_IF_ERROR(context.Synchronize());
-  sync.Dismiss();
-  return matrix;
+  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor,
+                         crout::FindSingular(engine_, slot_, upload_, options_, sparse_));
+  if (!factor) return std::optional<FactorResult>();
+  return std::optional(FactorResult{*std::move(factor), nullptr});
 }
 
 absl::StatusOr<NewFactor> FactorStep::RunSparse(ExecutionContext& context, StopRequested stop,
                                                 CallTimings& timings) {
   timings.analyze += sparse_.seconds();
   timings.queue -= sparse_.seconds();
-  KernelTimings kernel;
-  ReservedGrowth growth(engine_, slot_, sparse_.analysis(), memory_);
-  SparseFactorizePlan plan = *sparse_.plan();
-  // A payload of values alone requires the last factor. Otherwise the last factor is used only if
-  // it is in device memory: promoting it is not worthwhile.
-  if (last_ != nullptr && (by_values_ || last_->promotion_bytes() == 0)) {
+  const Factorization* last = nullptr;
+  // The last factor is used only if it is in device memory: promoting it is not worthwhile.
+  if (last_ != nullptr && last_->promotion_bytes() == 0) {
     bool promoted = false;
-    CROUT_ASSIGN_OR_RETURN(
-        plan.options.last,
-        last_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
+    CROUT_ASSIGN_OR_RETURN(last, last_->OnDevice(context, {}, &promoted));
   }
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, by_values_
-                                            ? ReplaceValues(context, *plan.options.last, timings)
-                                            : upload_.Take(context, timings));
+  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
+  KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(Factorization made,
-                         FactorizeSparse(context, plan, std::move(matrix), stop, kernel, &growth));
-  changed_ = sparse_.Update(made.summary);
+                         sparse_.Factor(context, last, std::move(matrix), memory_, stop, kernel));
   timings.Add(kernel);
   memory_.host.Release();
   NewFactor factor = MakeNewFactor(std::move(made), kernel.factor);
   ShrinkToFactor(factor);
-  factor.nnz = by_values_ ? upload_.shape().rows : upload_.nnz();
+  factor.nnz = upload_.nnz();
   return factor;
 }
 
-absl::StatusOr<NewFactor> FactorStep::Run(ExecutionContext& context, StopRequested stop,
-                                          CallTimings& timings) {
+absl::StatusOr<NewFactor> FactorStep::Factor(ExecutionContext& context, StopRequested stop,
+                                             CallTimings& timings) {
   if (sparse_.plan() != nullptr) return RunSparse(context, stop, timings);
   if (plan_ && plan_->options.parameters.start) {
     Stopwatch watch;

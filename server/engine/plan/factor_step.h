@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Step of a call that factors its matrix: dense, sparse, or in a batch with matrices of other
-// calls.
+// Factors one matrix: dense, sparse, or in a dynamic batch with matrices of other requests.
 #ifndef CROUT_SERVER_ENGINE_PLAN_FACTOR_STEP_H_
 #define CROUT_SERVER_ENGINE_PLAN_FACTOR_STEP_H_
 
@@ -9,32 +8,31 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/jobs/dynamic_batch.h"
 #include "kernels/jobs/factorize_mixed.h"
+#include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/payload_step.h"
 #include "server/engine/plan/sparse_choice.h"
 
 namespace crout {
 
 // The kind of factorization is decided in stages. EnableBatching() selects dynamic batching. If a
-// sparse factorization is allowed, Analyze() may select it. A payload of values alone is factored
-// as sparse from Create() on. All other factorizations are dense.
-class FactorStep final : public PayloadStep {
+// sparse factorization is allowed, Analyze() may select it. All other factorizations are dense.
+class FactorStep final : public PayloadStep, public FactorPlan, private BatchForm<FactorResult> {
  public:
   // Checks everything that can be checked before the payload arrives. A `cached` factor is prepared
   // for later solves.
   //
   // `last`, which outlives the step, is the factor to be replaced. The matrix must then have the
-  // same order (otherwise Plan() returns FAILED_PRECONDITION), or the payload contains its values
-  // alone. Iterative methods start from `last` if it is suitable. Sparse methods reuse parts of it.
+  // same order; otherwise Plan() returns FAILED_PRECONDITION. Iterative methods start from `last`
+  // if it is suitable. Sparse methods reuse parts of it.
   static absl::StatusOr<std::unique_ptr<FactorStep>> Create(Engine& engine,
                                                             const MatrixSpec& matrix,
                                                             const FactorRequest& request,
                                                             DeviceSlot& slot, bool cached,
                                                             FactorCache::Pin* last = nullptr);
-
-  int64_t order() override { return by_values_ ? *order_ : upload_.shape().rows; }
 
   // See SparseChoice::Allow.
   void AllowSparse(std::string tenant, std::string_view solver = "auto") {
@@ -53,9 +51,7 @@ class FactorStep final : public PayloadStep {
   // Selects dynamic batching. Must be called before Plan().
   void EnableBatching();
   bool batched() const { return batched_; }
-  // Worker thread: AddToBatch() adds the matrix to a batch, and ExtractFromBatch() returns the
-  // factor. Do not call ExtractFromBatch() for a system that has an error or needs scaling. A
-  // matrix that needs scaling is factored alone by Run().
+  // See BatchForm.
   void AddToBatch(DynamicBatchSystem& system);
   NewFactor ExtractFromBatch(DynamicBatchSystem& system, double seconds);
 
@@ -87,32 +83,38 @@ class FactorStep final : public PayloadStep {
   // diagonal. Requires Plan() or ExpectOrder().
   FactorSummary Expected() const;
   bool keeps_matrix() const { return options_.keep_matrix; }
-  double PredictSeconds() const {
+  std::vector<PayloadStep*> steps() override { return {this}; }
+  double PredictSeconds() override {
     if (batched_) return batch_seconds_;
     if (sparse_.plan() != nullptr) return sparse_.plan()->seconds;
     return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
   }
 
-  // Lets the result of Run() keep the reservation that RefactorInFloat64() needs, until
+  // Lets the result of Factor() keep the reservation that RefactorInFloat64() needs, until
   // ShrinkToFactor().
   void AllowFloat64Refactor() { may_refactor_ = true; }
 
-  // Returns the result if the parsed text already shows that the matrix is singular. Requires that
-  // the text has been parsed.
-  absl::StatusOr<std::optional<NewFactor>> FindSingular();
+  BatchForm<FactorResult>* batch_form() override { return batched_ ? this : nullptr; }
+  absl::StatusOr<std::optional<FactorResult>> FindSingular() override;
+  absl::StatusOr<FactorResult> Run(ExecutionContext& context, const JobControl& control,
+                                   CallTimings& timings) override {
+    FactorResult result;
+    CROUT_ASSIGN_OR_RETURN(result.factor, Factor(context, control.stop_factoring, timings));
+    return result;
+  }
 
-  // Runs on a worker thread. Adds the phases it runs to `timings`. Unless AllowFloat64Refactor()
-  // applies, the reservation of the result covers only the bytes that it keeps.
-  absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop,
-                                CallTimings& timings);
+  // Factors the matrix, as Run() does. Unless AllowFloat64Refactor() applies, the reservation of
+  // the result covers only the bytes that it keeps.
+  absl::StatusOr<NewFactor> Factor(ExecutionContext& context, StopRequested stop,
+                                   CallTimings& timings);
 
-  // Worker thread, after Run(): replaces `factor`, a low-precision factor that is not accurate
+  // Worker thread, after Factor(): replaces `factor`, a low-precision factor that is not accurate
   // enough, with a factor in the requested type.
   absl::Status RefactorInFloat64(ExecutionContext& context, StopRequested stop,
                                  CallTimings& timings, NewFactor& factor);
-  // After Run(): whether the analysis or the method differs from the plan. Solves must then be
+  // After Factor(): whether the analysis or the method differs from the plan. Solves must then be
   // planned again.
-  bool changed() const { return changed_; }
+  bool changed() const { return sparse_.changed(); }
 
  private:
   FactorStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
@@ -127,17 +129,15 @@ class FactorStep final : public PayloadStep {
   bool StartsWarm() const;
 
   SparseChoiceInput ChoiceInput() const;
-  // For a payload of values alone. CheckValues() checks that they belong to the pattern of the
-  // previous matrix, by its digest, and that no option requires a dense method. PlanForValues()
-  // plans the factorization.
-  absl::Status CheckValues(const std::string& digest) const;
-  absl::Status PlanForValues();
-  // Worker thread: returns the previous matrix with the new values.
-  absl::StatusOr<Buffer> ReplaceValues(ExecutionContext& context, const Factorization& last,
-                                       CallTimings& timings);
   absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
                                       CallTimings& timings);
 
+  DType batch_dtype() override { return upload_.shape().dtype; }
+  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
+                          CallTimings& timings) override;
+  absl::StatusOr<FactorResult> ExtractFromBatch(DynamicBatchSystem& system,
+                                                const DynamicBatchTimings& batch,
+                                                CallTimings& timings) override;
   DynamicBatchShape BatchShape() const;
   // Extends `estimate`, the estimate of a job that runs alone, to a job that may also run in a
   // batch.
@@ -149,9 +149,7 @@ class FactorStep final : public PayloadStep {
   bool cached_ = false;
   FactorCache::Pin* last_ = nullptr;
   size_t promotion_bytes_ = 0;  // to promote last_ to its device
-  std::optional<int64_t> order_;
   int64_t expected_n_ = 0;
-  bool by_values_ = false;
 
   // Dense factorization. If low_ is set, it is tried first, and `options_` are the options of the
   // fallback.
@@ -165,7 +163,6 @@ class FactorStep final : public PayloadStep {
   // Sparse factorization.
   SparseChoice sparse_;
   bool analyzed_ = false;
-  bool changed_ = false;
 
   // Dynamic batching.
   bool named_batch_ = false;  // the request names the batch method

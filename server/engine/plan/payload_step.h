@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A step is one payload of a call together with the part of the job that uses it. (Each step of a
+// A step is one payload of a job together with the part of the job that uses it. (Each step of a
 // series, see SeriesSteps, has up to three of these steps.)
 #ifndef CROUT_SERVER_ENGINE_PLAN_PAYLOAD_STEP_H_
 #define CROUT_SERVER_ENGINE_PLAN_PAYLOAD_STEP_H_
@@ -68,28 +68,30 @@ class PayloadStep {
   MatrixUpload upload_;
 };
 
-// Returns the memory and the predicted seconds that `step` needs on its device. Returns zeros for a
-// payload that needs parsing, because its size is unknown before it arrives.
-template <class Step>
-absl::StatusOr<JobDemand> DemandOf(Step& step) {
+// Returns the memory and the predicted seconds that a JobPlan needs on its device for its first
+// payload. Returns zeros for a payload that needs parsing, because its size is unknown before it
+// arrives.
+template <class Plan>
+absl::StatusOr<JobDemand> DemandOf(Plan& plan) {
   JobDemand demand;
-  if (step.upload().needs_parsing()) return demand;
-  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, step.Plan());
+  PayloadStep& first = *plan.steps().front();
+  if (first.upload().needs_parsing()) return demand;
+  CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, first.Plan());
   demand.bytes = need.device;
-  demand.seconds = step.PredictSeconds();
+  demand.seconds = plan.PredictSeconds();
   return demand;
 }
 
-// Creates a job's step on the device named `device`. If `device` is empty, chooses the device that
-// is expected to finish the job first (DevicePool::Choose). make(DeviceSlot&) creates the step for
-// one device and returns an absl::StatusOr<std::unique_ptr<Step>>; it may be called for several
+// Creates a JobPlan on the device named `device`. If `device` is empty, chooses the device that is
+// expected to finish the job first (DevicePool::Choose). make(DeviceSlot&) creates the plan for one
+// device and returns an absl::StatusOr<std::unique_ptr<Plan>>; it may be called for several
 // devices.
 template <class Make>
-auto PlaceStep(Engine& engine, const std::string& device, Make make)
+auto PlaceJob(Engine& engine, const std::string& device, Make make)
     -> decltype(make(std::declval<DeviceSlot&>())) {
   const auto demand = [&](DeviceSlot& slot) -> absl::StatusOr<JobDemand> {
-    CROUT_ASSIGN_OR_RETURN(const auto step, make(slot));
-    return DemandOf(*step);
+    CROUT_ASSIGN_OR_RETURN(const auto plan, make(slot));
+    return DemandOf(*plan);
   };
   CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, engine.devices.Choose(device, demand));
   return make(*slot);
@@ -137,9 +139,6 @@ class StepPair {
 
   std::vector<PayloadStep*> steps() { return {&matrix_, &rhs_}; }
   DeviceSlot& slot() { return slot_; }
-  // The upload of the matrix, the larger payload.
-  MatrixUpload& upload() { return matrix_.upload(); }
-  absl::StatusOr<MemoryNeed> Plan() { return matrix_.Plan(); }
 
  protected:
   // `field` is the field path of the matrix.

@@ -174,14 +174,22 @@ absl::StatusOr<MemoryNeed> SchurStep::Plan() {
   return MemoryNeed{.device = FactorCache::Charge(bytes.peak), .host = bytes.reply + bytes.report};
 }
 
-absl::StatusOr<std::optional<NewFactor>> SchurStep::FindSingular() {
-  CROUT_RETURN_IF_ERROR(Plan().status());           // validates the matrix
-  if (sparse()) return std::optional<NewFactor>();  // the job reports singularity
-  return crout::FindSingular(engine_, slot_, upload_, options_.factor, options_.leading);
+absl::StatusOr<std::optional<FactorAndComplement>> SchurStep::FindSingular() {
+  CROUT_RETURN_IF_ERROR(Plan().status());                     // validates the matrix
+  if (sparse()) return std::optional<FactorAndComplement>();  // the job reports singularity
+  CROUT_ASSIGN_OR_RETURN(
+      std::optional<NewFactor> factor,
+      crout::FindSingular(engine_, slot_, upload_, options_.factor, options_.leading));
+  if (!factor) return std::optional<FactorAndComplement>();
+  FactorAndComplement result;
+  result.factor = *std::move(factor);
+  result.leading_order = options_.leading;
+  return std::optional(std::move(result));
 }
 
-absl::StatusOr<NewFactor> SchurStep::RunSparse(ExecutionContext& context, StopRequested stop,
-                                               CallTimings& timings, Complement* complement) {
+absl::StatusOr<FactorAndComplement> SchurStep::RunSparse(ExecutionContext& context,
+                                                         const JobControl& control,
+                                                         CallTimings& timings) {
   timings.analyze += sparse_.seconds();
   timings.queue -= sparse_.seconds();
   const PackedMatrix& s = sparse_plan_->complement;
@@ -191,37 +199,42 @@ absl::StatusOr<NewFactor> SchurStep::RunSparse(ExecutionContext& context, StopRe
   ReservedGrowth growth(engine_, slot_, sparse_.analysis(), memory_);
   CROUT_ASSIGN_OR_RETURN(SchurResult result,
                          ComputeSparseSchur(context, *sparse_plan_, std::move(matrix), out.data(),
-                                            stop, kernel, &growth));
+                                            control.stop_factoring, kernel, &growth));
   return Finish(std::move(result), kernel, sparse_plan_->bytes, s,
                 std::string(sparse_plan_->factor.options.method.solver->name()), std::move(out),
-                timings, complement);
+                timings);
 }
 
-absl::StatusOr<NewFactor> SchurStep::Run(ExecutionContext& context, StopRequested stop,
-                                         CallTimings& timings, Complement* complement) {
-  if (sparse_plan_) return RunSparse(context, stop, timings, complement);
+absl::StatusOr<FactorAndComplement> SchurStep::Run(ExecutionContext& context,
+                                                   const JobControl& control,
+                                                   CallTimings& timings) {
+  if (sparse_plan_) return RunSparse(context, control, timings);
   const PackedMatrix& s = plan_->complement;
   CROUT_ASSIGN_OR_RETURN(Buffer out, engine_.host_memory.Allocate(s.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(
-      SchurResult result,
-      ComputeSchurComplement(context, *plan_, std::move(matrix), out.data(), stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(SchurResult result,
+                         ComputeSchurComplement(context, *plan_, std::move(matrix), out.data(),
+                                                control.stop_factoring, kernel));
   return Finish(std::move(result), kernel, plan_->bytes, s, std::string(options_.solver->name()),
-                std::move(out), timings, complement);
+                std::move(out), timings);
 }
 
-NewFactor SchurStep::Finish(SchurResult result, const KernelTimings& kernel, const JobBytes& bytes,
-                            const PackedMatrix& shape, std::string solver, Buffer out,
-                            CallTimings& timings, Complement* complement) {
+FactorAndComplement SchurStep::Finish(SchurResult result, const KernelTimings& kernel,
+                                      const JobBytes& bytes, const PackedMatrix& shape,
+                                      std::string solver, Buffer out, CallTimings& timings) {
   timings.Add(kernel);
-  NewFactor factor = MakeNewFactor(std::move(result.factor), kernel.factor);
+  FactorAndComplement answer;
+  answer.leading_order = columns();
+  answer.keeps_factor = !sparse();
+  NewFactor& factor = answer.factor;
+  factor = MakeNewFactor(std::move(result.factor), kernel.factor);
   ShrinkToFactor(factor);
   factor.record = ExtractRecord(factor.factorization.summary, memory_.host.Split(bytes.report));
   factor.nnz = sparse() ? upload_.nnz() : std::nullopt;
-  *complement = {shape, MakeReplyData(std::move(out), bytes.reply), std::move(solver),
-                 result.complement};
-  return factor;
+  answer.complement = {shape, MakeReplyData(std::move(out), bytes.reply), std::move(solver),
+                       result.complement};
+  return answer;
 }
 
 }  // namespace crout

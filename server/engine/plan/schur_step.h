@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Uploads the matrix of a call, factors its leading block and computes the Schur complement.
+// Factors the leading block of a matrix and computes the Schur complement.
 #ifndef CROUT_SERVER_ENGINE_PLAN_SCHUR_STEP_H_
 #define CROUT_SERVER_ENGINE_PLAN_SCHUR_STEP_H_
 
@@ -11,6 +11,7 @@
 
 #include "kernels/jobs/schur.h"
 #include "kernels/jobs/sparse_schur.h"
+#include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/payload_step.h"
 #include "server/engine/plan/sparse_choice.h"
 
@@ -23,9 +24,16 @@ struct Complement {
   std::optional<SchurSummary> summary;  // unset if S is empty
 };
 
-class SchurStep final : public PayloadStep {
+struct FactorAndComplement {
+  NewFactor factor;           // of the leading block A11
+  int64_t leading_order = 0;  // of A11
+  bool keeps_factor = true;   // false: A is sparse, and the factor is only to be described
+  Complement complement;      // empty if A11 is singular
+};
+
+class SchurStep final : public PayloadStep, public JobPlan<FactorAndComplement> {
  public:
-  // Validates the header before the payload arrives.
+  // Checks everything that can be checked before the payload arrives.
   static absl::StatusOr<std::unique_ptr<SchurStep>> Create(Engine& engine,
                                                            const SchurRequest& request,
                                                            DeviceSlot& slot);
@@ -35,41 +43,38 @@ class SchurStep final : public PayloadStep {
   // Analyzes A if it is factored as a sparse matrix.
   absl::Status Analyze(StopRequested stop) override;
 
-  double PredictSeconds() const {
+  std::vector<PayloadStep*> steps() override { return {this}; }
+  double PredictSeconds() override {
     if (sparse_plan_) return sparse_plan_->seconds;
     return plan_ ? plan_->seconds : 0;
   }
   // Order of A11.
-  int64_t leading() { return sparse() ? upload_.shape().rows - kept_count() : options_.leading; }
-  // Whether A is factored as a sparse matrix. The factor of A11 is then not cached.
-  bool sparse() const { return sparse_.named() || !keep_.empty(); }
-
-  // Returns a factor without data if an empty row or column shows A11 to be singular; else nullopt.
-  // Returns nullopt for a matrix factored as sparse. Call after the text is parsed.
-  absl::StatusOr<std::optional<NewFactor>> FindSingular();
-
-  // Runs on a worker thread. Returns the factor of A11; its reservation has been shrunk to the
-  // memory that the factor keeps. Fills the timings of the phases it runs and, unless A11 is
-  // singular, `complement`.
-  absl::StatusOr<NewFactor> Run(ExecutionContext& context, StopRequested stop, CallTimings& timings,
-                                Complement* complement);
+  int64_t columns() override {
+    return sparse() ? upload_.shape().rows - kept_count() : options_.leading;
+  }
+  // Finds nothing for a matrix factored as sparse.
+  absl::StatusOr<std::optional<FactorAndComplement>> FindSingular() override;
+  absl::StatusOr<FactorAndComplement> Run(ExecutionContext& context, const JobControl& control,
+                                          CallTimings& timings) override;
 
  private:
   SchurStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
       : PayloadStep(engine, spec, "header.matrix", slot), sparse_(engine, slot) {}
 
+  // Whether A is factored as a sparse matrix. The factor of A11 is then not cached.
+  bool sparse() const { return sparse_.named() || !keep_.empty(); }
   SparseChoiceInput ChoiceInput() const {
     return {.request = &request_, .dense = &options_.factor};
   }
   // Unknowns of the Schur complement: header.keep, or all unknowns after the leading block.
   std::vector<int32_t> KeptUnknowns();
   int64_t kept_count();
-  absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
-                                      CallTimings& timings, Complement* complement);
+  absl::StatusOr<FactorAndComplement> RunSparse(ExecutionContext& context,
+                                                const JobControl& control, CallTimings& timings);
   // Shared by dense and sparse matrices.
-  NewFactor Finish(SchurResult result, const KernelTimings& kernel, const JobBytes& bytes,
-                   const PackedMatrix& shape, std::string solver, Buffer out, CallTimings& timings,
-                   Complement* complement);
+  FactorAndComplement Finish(SchurResult result, const KernelTimings& kernel, const JobBytes& bytes,
+                             const PackedMatrix& shape, std::string solver, Buffer out,
+                             CallTimings& timings);
 
   // Selects the algorithm and the solver by name. The selection may depend on n, the order of A.
   absl::Status ResolveFor(int64_t n);

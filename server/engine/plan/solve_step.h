@@ -6,8 +6,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "kernels/jobs/batch_solve.h"
 #include "kernels/jobs/dynamic_batch.h"
 #include "kernels/jobs/solve.h"
 #include "server/engine/plan/payload_step.h"
@@ -15,9 +17,10 @@
 namespace crout {
 
 struct Solution {
-  PackedMatrix shape;
-  std::shared_ptr<const ReplyData> x;
-  SolveSummary summary;
+  PackedMatrix shape;                  // 0 x 0 for a batch
+  std::shared_ptr<const ReplyData> x;  // for a batch, with the figures of the systems
+  SolveSummary summary;                // for a batch: solver, backward error and warnings
+  std::optional<BatchSolveSummary> batch;
 };
 
 // Describes an existing factor, or predicts a factor that does not exist yet.

@@ -249,14 +249,26 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   return absl::OkStatus();
 }
 
-bool SparseChoice::Update(const FactorSummary& made) {
-  bool changed = made.sparse->analysis != plan_->analysis;
+absl::StatusOr<Factorization> SparseChoice::Factor(ExecutionContext& context,
+                                                   const Factorization* last, Buffer matrix,
+                                                   JobMemory& memory, StopRequested stop,
+                                                   KernelTimings& timings) {
+  SparseFactorizePlan plan = *plan_;
+  plan.options.last = last;
+  ReservedGrowth growth(engine_, slot_, analysis_, memory);
+  CROUT_ASSIGN_OR_RETURN(Factorization made,
+                         FactorizeSparse(context, plan, std::move(matrix), stop, timings, &growth));
+  Update(made.summary);
+  return made;
+}
+
+void SparseChoice::Update(const FactorSummary& made) {
+  changed_ = made.sparse->analysis != plan_->analysis;
   if (made.algorithm != plan_->options.method.lu->name()) {
     std::swap(plan_->options.method, *plan_->options.otherwise);
-    changed = true;
+    changed_ = true;
   }
   plan_->analysis = made.sparse->analysis;
-  return changed;
 }
 
 FactorSummary SparseChoice::Expected() const {

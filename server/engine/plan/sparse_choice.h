@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Chooses whether the matrix of a call is factored as a sparse matrix, and by which method.
+// Chooses whether the matrix of a job is factored as a sparse matrix, and by which method.
 #ifndef CROUT_SERVER_ENGINE_PLAN_SPARSE_CHOICE_H_
 #define CROUT_SERVER_ENGINE_PLAN_SPARSE_CHOICE_H_
 
@@ -12,6 +12,7 @@
 
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/sparse_factorize.h"
+#include "server/engine/admission/job_memory.h"
 #include "server/engine/engine.h"
 #include "server/engine/upload/matrix_upload.h"
 
@@ -34,7 +35,7 @@ struct SparseChoiceInput {
   }
 };
 
-// The choice of one call on one device.
+// The choice for one job on one device.
 class SparseChoice {
  public:
   SparseChoice(Engine& engine, DeviceSlot& slot) : engine_(engine), slot_(slot) {}
@@ -79,11 +80,16 @@ class SparseChoice {
   Guess GuessFor(int64_t n, int64_t nonzeros, DType matrix_dtype,
                  const SparseChoiceInput& input) const;
 
-  // Null if the matrix is not factored as sparse. Update() updates the plan after the job.
+  // Null if the matrix is not factored as sparse.
   const SparseFactorizePlan* plan() const { return plan_ ? &*plan_ : nullptr; }
-  // Updates the plan with the analysis and the method that the job used. Returns true if either
-  // differs from the plan. Call after the job.
-  bool Update(const FactorSummary& made);
+  // Worker thread: runs the planned factorization of `matrix`, with parts of the factor `last`
+  // unless it is null. `memory` is the job's reservation; a factorization that postpones pivots
+  // enlarges it. Afterwards plan() has the analysis and the method that were used.
+  absl::StatusOr<Factorization> Factor(ExecutionContext& context, const Factorization* last,
+                                       Buffer matrix, JobMemory& memory, StopRequested stop,
+                                       KernelTimings& timings);
+  // Whether Factor() used another analysis or method than planned.
+  bool changed() const { return changed_; }
   // Predicts the summary of the factor. Assumes a perturbed pivot, so that a solve reserves the
   // most memory that it could need.
   FactorSummary Expected() const;
@@ -101,6 +107,8 @@ class SparseChoice {
   // Returns true if the matrix should be analyzed for one of `methods`.
   bool ShouldAnalyze(int64_t n, int64_t nonzeros, const SparseChoiceInput& input,
                      const std::vector<const SparseLu*>& methods) const;
+  // Updates the plan with the analysis and the method that the job used.
+  void Update(const FactorSummary& made);
   absl::StatusOr<SparseMethod> WithSolver(const SparseLu& method, DType dtype) const;
   // Plans the factorization by the fastest of `methods`. Unless `must`, plans nothing if the dense
   // factorization is predicted to be at least as fast.
@@ -118,6 +126,7 @@ class SparseChoice {
   std::optional<SparseFactorizePlan> plan_;
   double seconds_ = 0;
   bool has_empty_line_ = false;
+  bool changed_ = false;
 };
 
 }  // namespace crout

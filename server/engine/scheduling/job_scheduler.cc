@@ -43,7 +43,7 @@ absl::Status StoppedStatus() {
 
 JobScheduler::JobScheduler(Options options)
     : options_(std::move(options)),
-      late_(DeadlineStatus()),
+      deadline_status_(DeadlineStatus()),
       displaced_status_(DisplacedStatus(options_.name)),
       streams_(options_.streams) {}
 
@@ -199,7 +199,7 @@ void JobScheduler::RunOrDrop(size_t stream, DequeuedJobs& dequeued) {
   std::erase_if(dequeued.jobs, [&](const std::shared_ptr<QueuedJob>& job) {
     const bool late = job->deadline <= SteadyNow();
     if (!late && refusal.ok()) return false;
-    job->Drop(late ? late_ : refusal);
+    job->Drop(late ? deadline_status_ : refusal);
     return true;
   });
   if (!dequeued.jobs.empty()) Run(stream, dequeued);
@@ -251,7 +251,8 @@ JobScheduler::Dropped JobScheduler::WaitForDropped() {
     }
     const auto now = SteadyNow();
     if (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-      return {RemoveFromQueue(positions_.find(deadlines_.begin()->second)->second), late_};
+      return {RemoveFromQueue(positions_.find(deadlines_.begin()->second)->second),
+              deadline_status_};
     }
     if (deadlines_.empty()) {
       reap_at_ = Clock::time_point::max();

@@ -175,7 +175,7 @@ class JobScheduler {
   double WorkSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Statuses of dropped jobs, built at construction so that dropping a job allocates no memory.
-  const absl::Status late_;
+  const absl::Status deadline_status_;
   const absl::Status displaced_status_;
 
   CondVar work_;

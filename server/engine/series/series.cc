@@ -39,7 +39,7 @@ Series::~Series() {
 
 absl::Status Series::PinFactor() {
   const bool with_matrix = last_matrix_ == LastMatrix::kWithFactor;
-  absl::StatusOr<FactorCache::Pin> pin = AcquireDense(engine_.cache, insert_.tenant, *factor_);
+  absl::StatusOr<FactorCache::Pin> pin = AcquireSingle(engine_.cache, insert_.tenant, *factor_);
   if (!pin.ok()) {
     // The factor named at the start must exist. If a later one is gone, the step makes a new
     // factor.
@@ -121,7 +121,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> Series::BeginStep(const SeriesStepR
   const std::string& device = request_.factor.device;
   DeviceSlot* const there = pinned_device();
   if (there == nullptr) {
-    CROUT_ASSIGN_OR_RETURN(auto steps, PlaceStep(engine_, device, make));
+    CROUT_ASSIGN_OR_RETURN(auto steps, PlaceJob(engine_, device, make));
     if (pins_.solution && &pins_.solution->slot() != &steps->slot()) pins_.solution.reset();
     return steps;
   }

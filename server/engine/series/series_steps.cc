@@ -23,9 +23,9 @@ namespace crout {
 namespace {
 
 // Iteration limit with a forced strategy: GMRES runs as long as it makes progress.
-constexpr int kPatientIterations = 300;
+constexpr int kForcedMaxIterations = 300;
 // Iteration limit if the factor belongs to the matrix of the step.
-constexpr int kOwnIterations = 20;
+constexpr int kSameMatrixMaxIterations = 20;
 // Assumed number of iterations of a step with the existing factor, for queue and progress
 // estimates.
 constexpr int kUsualIterations = 5;
@@ -51,7 +51,7 @@ SeriesSteps::SeriesSteps(Engine& engine, DeviceSlot& slot, const PayloadSpec& ma
       pins_(pins),
       budget_(std::move(budget)),
       change_(change),
-      has_new_matrix_(matrix.needs_parsing() || matrix.shape.rows > 0),
+      has_upload_(matrix.needs_parsing() || matrix.shape.rows > 0),
       request_(series.factor),
       sparse_(engine, slot) {}
 
@@ -125,9 +125,9 @@ std::vector<PayloadStep*> SeriesSteps::steps() {
   return steps;
 }
 
-SeriesMatrix SeriesSteps::Matrix() {
+SeriesMatrix SeriesSteps::SelectMatrix() {
   SeriesMatrix matrix;
-  if (has_new_matrix_ && !change_) {
+  if (has_upload_ && !change_) {
     matrix.shape = matrix_.upload().shape();
     const std::optional<int64_t> nnz = matrix_.upload().nnz();
     const bool sparse =
@@ -167,7 +167,7 @@ absl::Status SeriesSteps::CheckOrders(const PackedMatrix& matrix) {
 }
 
 absl::Status SeriesSteps::AnalyzeMatrix(StopRequested stop) {
-  if (!has_new_matrix_ || change_) return absl::OkStatus();
+  if (!has_upload_ || change_) return absl::OkStatus();
   MatrixUpload& upload = matrix_.upload();
   const int64_t n = upload.shape().rows;
   CROUT_RETURN_IF_ERROR(crout::Resolve(request_, *slot_.device, n, &options_.factor));
@@ -178,7 +178,7 @@ absl::StatusOr<std::optional<SeriesAnswer>> SeriesSteps::FindSingular() {
   const bool is_singular = sparse_.unmatched_row() >= 0 || sparse_.has_empty_line();
   // A dense job detects the singularity and keeps the matrix. Answer here only if the request names
   // a sparse method or the order exceeds the limit of dense matrices.
-  if (!is_singular || (!sparse_.named() && n() <= engine_.limits.max_n)) {
+  if (!is_singular || (!sparse_.named() && columns() <= engine_.limits.max_n)) {
     return std::optional<SeriesAnswer>();
   }
   CROUT_RETURN_IF_ERROR(CheckOrders(matrix_.upload().shape()));
@@ -217,13 +217,13 @@ absl::StatusOr<SolverPair> SeriesSteps::SolversFor(const FactorSummary& factor,
 SeriesBudget SeriesSteps::BudgetFor(const SeriesMatrix& matrix, double factor_seconds,
                                     double iteration_seconds) const {
   constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-  if (!has_new_matrix_ && !pins_.matrix) return {kOwnIterations, kUnlimited};
+  if (!has_upload_ && !pins_.matrix) return {kSameMatrixMaxIterations, kUnlimited};
   switch (series_.strategy) {
     case SeriesStrategy::kReuse:
-      return {kPatientIterations, kUnlimited};
+      return {kForcedMaxIterations, kUnlimited};
     case SeriesStrategy::kUpdate:
       if (ChangedRank(matrix) > MaxUpdateRank(matrix.shape.rows)) return {};
-      return {kPatientIterations, kUnlimited};
+      return {kForcedMaxIterations, kUnlimited};
     case SeriesStrategy::kAuto:
       return budget_(factor_seconds, iteration_seconds);
     case SeriesStrategy::kRefactor:
@@ -286,8 +286,8 @@ absl::StatusOr<MemoryNeed> SeriesSteps::PlanRhs() {
 
 absl::StatusOr<MemoryNeed> SeriesSteps::PlanMatrix() {
   const PackedMatrix& rhs = rhs_.upload().shape();
-  if (!has_new_matrix_ || change_) CROUT_RETURN_IF_ERROR(PlanCached());
-  const SeriesMatrix matrix = Matrix();
+  if (!has_upload_ || change_) CROUT_RETURN_IF_ERROR(PlanCached());
+  const SeriesMatrix matrix = SelectMatrix();
   CROUT_RETURN_IF_ERROR(CheckOrders(matrix.shape));
   if (sparse_.plan() == nullptr) {
     CROUT_RETURN_IF_ERROR(CheckDimension(matrix.shape.rows, "header.matrix", engine_.limits));
@@ -314,7 +314,7 @@ absl::StatusOr<const Factorization*> SeriesSteps::Promote(std::optional<FactorCa
   return pin->OnDevice(context, memory.Split(bytes), &promoted);
 }
 
-NewFactor SeriesSteps::Share(Factorization part, Reservation& memory) {
+NewFactor SeriesSteps::ChargePart(Factorization part, Reservation& memory) {
   NewFactor share;
   share.reservation = memory.Split(FactorCache::Charge(part.parts.bytes()));
   share.factorization = std::move(part);
@@ -323,7 +323,7 @@ NewFactor SeriesSteps::Share(Factorization part, Reservation& memory) {
 }
 
 std::optional<int64_t> SeriesSteps::TextEntries() {
-  if (!change_) return has_new_matrix_ ? matrix_.upload().nnz() : std::nullopt;
+  if (!change_) return has_upload_ ? matrix_.upload().nnz() : std::nullopt;
   if (change_->kind == MatrixChange::Kind::kValues) return pins_.entries.nnz;
   return std::nullopt;
 }
@@ -338,7 +338,7 @@ SeriesEntries SeriesSteps::UploadedEntries() {
           .digest = DigestText(matrix_.upload().entry_digest())};
 }
 
-absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopRequested stop,
+absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, const JobControl& control,
                                               CallTimings& timings) {
   Stopwatch watch;
   Reservation memory = matrix_.TakeDevice();
@@ -361,7 +361,7 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   SeriesUploads uploads;
   SyncOnExit sync(context);  // the uploads may still be in progress
   CROUT_ASSIGN_OR_RETURN(Buffer map_block, matrix_.upload().TakeMap(context, timings));
-  map.summary.n = n();
+  map.summary.n = columns();
   map.parts.Add(kValueMapPart, PartKind::kOperand, std::move(map_block));
   CROUT_ASSIGN_OR_RETURN(uploads.matrix, matrix_.upload().Take(context, timings));
   CROUT_ASSIGN_OR_RETURN(uploads.rhs, rhs_.upload().Take(context, timings));
@@ -374,7 +374,7 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   ReservedGrowth growth(engine_, slot_, sparse_.analysis(), job, job.device.bytes() - factoring);
   CROUT_ASSIGN_OR_RETURN(SeriesStepResult result,
                          SolveSeriesStep(context, *plan_, start, std::move(uploads), out.data(),
-                                         stop, kernel, &growth));
+                                         control.stop_factoring, kernel, &growth));
   sync.Dismiss();
   memory = std::move(job.device);
   timings.analyze += sparse_.seconds();
@@ -383,16 +383,16 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, StopReq
   answer.summary = result.summary;
   if (result.factor) {
     engine_.events.OnFactor(slot_, result.factor->summary, kernel.factor);
-    answer.factor = Share(*std::move(result.factor), memory);
+    answer.factor = ChargePart(*std::move(result.factor), memory);
     answer.factor->record =
         ExtractRecord(answer.factor->factorization.summary, std::move(job.host));
     answer.factor->nnz = TextEntries();
   }
-  if (result.matrix) answer.matrix = Share(*std::move(result.matrix), memory);
-  if (result.solution) answer.solution = Share(*std::move(result.solution), memory);
-  answer.has_new_matrix = has_new_matrix_ && !change_;
+  if (result.matrix) answer.matrix = ChargePart(*std::move(result.matrix), memory);
+  if (result.solution) answer.solution = ChargePart(*std::move(result.solution), memory);
+  answer.has_new_matrix = has_upload_ && !change_;
   if (answer.has_new_matrix) answer.entries = UploadedEntries();
-  if (map_) answer.map = Share(std::move(map), memory);
+  if (map_) answer.map = ChargePart(std::move(map), memory);
   answer.x = std::make_shared<const ReplyData>(ReplyData{rhs_.TakeHost(), std::move(out)});
   return answer;
 }

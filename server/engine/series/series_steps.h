@@ -12,6 +12,7 @@
 
 #include "kernels/costs/series_model.h"
 #include "kernels/jobs/series_step.h"
+#include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/solve_step.h"
 #include "server/engine/plan/sparse_choice.h"
 #include "server/engine/request.h"
@@ -45,7 +46,7 @@ struct SeriesAnswer {
   std::shared_ptr<const ReplyData> x;
 };
 
-class SeriesSteps final : public StepPair {
+class SeriesSteps final : public StepPair, public JobPlan<SeriesAnswer> {
  public:
   // Returns the iteration limits for the existing factor. The arguments are the predicted seconds
   // of a new factorization and of one iteration.
@@ -59,16 +60,12 @@ class SeriesSteps final : public StepPair {
                                                              std::string tenant, SeriesPins& pins,
                                                              Budget budget, DeviceSlot& slot);
 
-  std::vector<PayloadStep*> steps();
-  double PredictSeconds() const { return seconds_; }
-  int64_t n() { return rhs_.upload().shape().rows; }
-
-  // Returns the answer if the matrix is found to be singular without a job, else nullopt. Call
-  // after the payloads are parsed. May block.
-  absl::StatusOr<std::optional<SeriesAnswer>> FindSingular();
-  // Runs on a worker thread. Fills the timings of the phases it runs.
-  absl::StatusOr<SeriesAnswer> Run(ExecutionContext& context, StopRequested stop,
-                                   CallTimings& timings);
+  std::vector<PayloadStep*> steps() override;
+  double PredictSeconds() override { return seconds_; }
+  int64_t columns() override { return rhs_.upload().shape().rows; }
+  absl::StatusOr<std::optional<SeriesAnswer>> FindSingular() override;
+  absl::StatusOr<SeriesAnswer> Run(ExecutionContext& context, const JobControl& control,
+                                   CallTimings& timings) override;
 
  private:
   SeriesSteps(Engine& engine, DeviceSlot& slot, const PayloadSpec& matrix,
@@ -90,7 +87,7 @@ class SeriesSteps final : public StepPair {
   }
   // Describes the matrix of the step. Selects the form in which an uploaded matrix is sent to the
   // device, and sets map_.
-  SeriesMatrix Matrix();
+  SeriesMatrix SelectMatrix();
   // Checks the order and type of the matrix against the factor and the right-hand sides.
   absl::Status CheckOrders(const PackedMatrix& matrix);
   // Selects the methods for the order of the matrix and predicts their costs.
@@ -109,14 +106,14 @@ class SeriesSteps final : public StepPair {
   absl::StatusOr<const Factorization*> Promote(std::optional<FactorCache::Pin>& pin,
                                                ExecutionContext& context, Reservation& memory);
   // Returns `part` with its charge, which is split from `memory`.
-  NewFactor Share(Factorization part, Reservation& memory);
+  NewFactor ChargePart(Factorization part, Reservation& memory);
 
   const SeriesRequest& series_;
   SeriesPins& pins_;
   const Budget budget_;
   const std::optional<MatrixChange> change_;  // uploaded instead of a matrix
-  const bool has_new_matrix_;                 // the step uploads a matrix or a change
-  std::optional<ValueMapShape> map_;          // map of the uploaded coordinates; set by Matrix()
+  const bool has_upload_;                     // the step uploads a matrix or a change
+  std::optional<ValueMapShape> map_;  // map of the uploaded coordinates; set by SelectMatrix()
   FactorRequest request_;
   std::optional<PlannedStep> x0_;
   SparseChoice sparse_;

@@ -62,7 +62,7 @@ absl::Status StagingTimeout() {
 MatrixUpload::MatrixUpload(Engine& engine, const PayloadSpec& spec, std::string field)
     : engine_(engine), field_(std::move(field)), shape_(spec.shape) {
   if (!spec.needs_parsing()) return;
-  grant_ = std::make_shared<TextGrant>(engine.cache, engine.devices.host_budget());
+  grant_ = std::make_shared<UploadGrant>(engine.cache, engine.devices.host_budget());
   if (spec.text) {
     reader_ =
         std::make_unique<MatrixMarketReader>(TextLimits(engine, spec), &engine.parsers, grant_);

@@ -23,7 +23,7 @@
 #include "kernels/util/clock.h"
 #include "server/engine/call_timings.h"
 #include "server/engine/upload/payload_spec.h"
-#include "server/engine/upload/text_grant.h"
+#include "server/engine/upload/upload_grant.h"
 
 namespace crout {
 
@@ -201,7 +201,7 @@ class MatrixUpload {
 
   // Members of a parsed payload. The grant is charged for the reader and its results and must
   // outlive them.
-  std::shared_ptr<TextGrant> grant_;
+  std::shared_ptr<UploadGrant> grant_;
   std::unique_ptr<MatrixReader> reader_;
   SparseMatrix sparse_;  // empty once `packed_` is set
   Buffer packed_;

@@ -58,6 +58,15 @@ absl::StatusOr<PayloadSpec> CheckPayload(const MatrixSpec& matrix, absl::string_
     return BadField(absl::StrCat(field, ".values"),
                     "values alone need the positions of a handle's matrix: Refactorize takes them");
   }
+  if (matrix.batch) {
+    return BadField(absl::StrCat(field, ".batch"),
+                    "only Factorize, Refactorize and FactorizeAndSolve accept a batch: send one "
+                    "matrix");
+  }
+  if (matrix.batch_rhs) {
+    return BadField(absl::StrCat(field, ".batch_rhs"),
+                    "right-hand sides of a batch need a batch: send one right-hand side");
+  }
   if (dense) {
     CROUT_RETURN_IF_ERROR(CheckDense(matrix.shape, absl::StrCat(field, ".dense"), most, limits));
   }

@@ -186,9 +186,9 @@ absl::Status Nvml::WatchXids(Gpu gpu) {
   return functions.ToStatus(functions.register_events(gpu, kXidEvent, events_));
 }
 
-absl::StatusOr<std::optional<Nvml::XidEvent>> Nvml::WaitForXid(absl::Duration patience) {
+absl::StatusOr<std::optional<Nvml::XidEvent>> Nvml::WaitForXid(absl::Duration timeout) {
   Event event = {};
-  const auto milliseconds = static_cast<unsigned>(absl::ToInt64Milliseconds(patience));
+  const auto milliseconds = static_cast<unsigned>(absl::ToInt64Milliseconds(timeout));
   const Return result = functions_->wait_for_event(events_, &event, milliseconds);
   if (result == kTimeout) return std::nullopt;
   CROUT_RETURN_IF_ERROR(functions_->ToStatus(result));

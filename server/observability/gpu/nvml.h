@@ -48,9 +48,9 @@ class Nvml {
   // Makes WaitForXid() report the Xid errors of `gpu` from now on. Returns an error if the driver
   // does not report them.
   absl::Status WatchXids(Gpu gpu);
-  // Returns the next Xid error, or nothing after `patience`. At least one WatchXids() must have
+  // Returns the next Xid error, or nothing after `timeout`. At least one WatchXids() must have
   // succeeded. If a GPU is lost, every call returns an error at once.
-  absl::StatusOr<std::optional<XidEvent>> WaitForXid(absl::Duration patience);
+  absl::StatusOr<std::optional<XidEvent>> WaitForXid(absl::Duration timeout);
 
  private:
   explicit Nvml(std::unique_ptr<const NvmlFunctions> functions);

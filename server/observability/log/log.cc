@@ -94,8 +94,8 @@ void Log(LogLevel level, std::string_view event, const nlohmann::ordered_json& f
   Write(level, event, fields);
 }
 
-void FlushLog(std::chrono::milliseconds patience) {
-  if (g_writer != nullptr) g_writer->Flush(patience);
+void FlushLog(std::chrono::milliseconds timeout) {
+  if (g_writer != nullptr) g_writer->Flush(timeout);
 }
 
 uint64_t DroppedLogLines() { return g_writer == nullptr ? 0 : g_writer->dropped(); }

@@ -27,9 +27,9 @@ void ConfigureLog(LogLevel level, LogFormat format);
 void Log(LogLevel level, std::string_view event,
          const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
 
-// Waits until all lines are written, or until standard error has accepted nothing for `patience`.
+// Waits until all lines are written, or until standard error has accepted nothing for `timeout`.
 // Call it before the process exits.
-void FlushLog(std::chrono::milliseconds patience = std::chrono::seconds(1));
+void FlushLog(std::chrono::milliseconds timeout = std::chrono::seconds(1));
 
 // Number of lines dropped since the process started.
 uint64_t DroppedLogLines();

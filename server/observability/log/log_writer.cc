@@ -42,11 +42,11 @@ uint64_t LogWriter::TakeUnreported() {
   return unreported_.exchange(0, std::memory_order_relaxed);
 }
 
-bool LogWriter::Flush(std::chrono::milliseconds patience) {
+bool LogWriter::Flush(std::chrono::milliseconds timeout) {
   MutexLock lock(&mutex_);
   while (!pending_.empty() || writing_) {
     const uint64_t before = written_bytes_;
-    const bool progressed = progress_.WaitUntil(&mutex_, SteadyNow() + patience);
+    const bool progressed = progress_.WaitUntil(&mutex_, SteadyNow() + timeout);
     if (!progressed && written_bytes_ == before) return false;
   }
   return true;

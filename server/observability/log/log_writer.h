@@ -25,9 +25,9 @@ class LogWriter {
   // Queues `line`, which includes its newline, or drops it.
   void Push(std::string_view line);
 
-  // Waits until all lines are written, or until no progress was made for `patience`. Returns true
+  // Waits until all lines are written, or until no progress was made for `timeout`. Returns true
   // if all lines are written.
-  bool Flush(std::chrono::milliseconds patience);
+  bool Flush(std::chrono::milliseconds timeout);
 
   // Lines dropped so far because the buffer was full or the reading end was closed.
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }

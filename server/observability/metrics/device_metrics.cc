@@ -75,10 +75,9 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
                                        {{"device", labels.name}}, LatencyBuckets)),
       batch_factored_(AddMembers(registry, labels.name, "factor")),
       batch_solved_(AddMembers(registry, labels.name, "solve")),
-      batch_singular_(
-          AddCounter(registry, "crout_batch_singular_members_total",
-                     "Singular members in FactorizeBatch and FactorizeAndSolveBatch calls.",
-                     {{"device", labels.name}})),
+      batch_singular_(AddCounter(registry, "crout_batch_singular_members_total",
+                                 "Singular members of factored batches.",
+                                 {{"device", labels.name}})),
       series_inaccurate_(AddCounter(registry, "crout_series_inaccurate_total",
                                     "Series steps that missed the requested accuracy.",
                                     {{"device", labels.name}})),

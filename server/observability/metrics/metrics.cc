@@ -79,7 +79,7 @@ constexpr size_t Index(Enum value) {
 }
 
 // Raises `counter` to `count`, a total that another component counts.
-void Raise(Counter* counter, uint64_t count) {
+void SetTotal(Counter* counter, uint64_t count) {
   counter->Increment(static_cast<double>(count) - counter->Value());
 }
 
@@ -160,7 +160,8 @@ void Metrics::RegisterNumerics(const std::vector<DeviceLabels>& devices) {
       "Factors and Schur complements with a warning in the reply, by algorithm and result.");
   for (const DeviceLabels& device : devices) {
     for (const MethodTraits& algorithm : device.algorithms) {
-      for (const std::string_view result : kPoorResultNames) PoorResults(algorithm.name, result);
+      for (const std::string_view result : kPoorResultNames)
+        PoorResultCounter(algorithm.name, result);
     }
   }
   auto& iterations = AddCounters(*registry_, "crout_iterations_total",
@@ -317,13 +318,14 @@ void Metrics::CountIterations(std::string_view algorithm, Start start, int64_t i
   run->second.pivots[Index(start)]->Increment(static_cast<double>(pivots));
 }
 
-prometheus::Counter& Metrics::PoorResults(std::string_view algorithm, std::string_view result) {
+prometheus::Counter& Metrics::PoorResultCounter(std::string_view algorithm,
+                                                std::string_view result) {
   return poor_results_->Add(
       {{"algorithm", std::string(algorithm)}, {"result", std::string(result)}});
 }
 
 void Metrics::CountPoorResult(std::string_view algorithm, PoorResult result) {
-  PoorResults(algorithm, kPoorResultNames[Index(result)]).Increment();
+  PoorResultCounter(algorithm, kPoorResultNames[Index(result)]).Increment();
 }
 
 void Metrics::SetWatchedFile(WatchedFile file, absl::Time read_time, bool refused) {
@@ -340,7 +342,7 @@ void Metrics::SetCertificateTime(absl::Time begin, absl::Time end) {
 void Metrics::SetConnections(size_t open, size_t limit, uint64_t refused) {
   connections_open_->Set(static_cast<double>(open));
   connections_limit_->Set(static_cast<double>(limit));
-  Raise(connections_refused_, refused);
+  SetTotal(connections_refused_, refused);
 }
 
 void Metrics::OnHit(Tier tier) noexcept { cache_hits_[Index(tier)]->Increment(); }
@@ -401,12 +403,12 @@ std::vector<NamedGpu> Metrics::RefreshGauges() const {
   call_memory_reserved_->Set(static_cast<double>(state.call_memory_reserved));
   releasing_depth_->Set(static_cast<double>(state.releasing_depth));
   parsing_depth_->Set(static_cast<double>(state.parsing_depth));
-  Raise(log_dropped_, state.log_lines_dropped);
-  Raise(handshakes_failed_, state.handshakes_failed);
-  Raise(out_of_memory_, state.abandoned_tasks);
-  Raise(traces_exported_, state.traces_exported);
+  SetTotal(log_dropped_, state.log_lines_dropped);
+  SetTotal(handshakes_failed_, state.handshakes_failed);
+  SetTotal(out_of_memory_, state.abandoned_tasks);
+  SetTotal(traces_exported_, state.traces_exported);
   for (size_t i = 0; i < traces_dropped_.size(); ++i) {
-    Raise(traces_dropped_[i], state.traces_dropped[i]);
+    SetTotal(traces_dropped_[i], state.traces_dropped[i]);
   }
   return gpus;
 }

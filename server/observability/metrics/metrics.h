@@ -158,7 +158,7 @@ class Metrics : public CacheEvents {
   void RegisterNumerics(const std::vector<DeviceLabels>& devices);
   // Returns a counter of crout_poor_results_total; creates it if necessary. The counters of the
   // devices' methods exist from the start, because an alert reads them.
-  prometheus::Counter& PoorResults(std::string_view algorithm, std::string_view result);
+  prometheus::Counter& PoorResultCounter(std::string_view algorithm, std::string_view result);
   void RegisterCache();
   void RegisterFiles();
   void RegisterProcess(const std::string& cuda);

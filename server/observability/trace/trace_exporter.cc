@@ -44,7 +44,7 @@ TraceExporter::TraceExporter(HttpUrl url, const TraceExporterOptions& options)
       thread_(StartThread([this] { Work(); })) {}
 
 TraceExporter::~TraceExporter() {
-  const Clock::time_point end = SteadyNow() + options_.last_chance;
+  const Clock::time_point end = SteadyNow() + options_.shutdown_timeout;
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
@@ -98,7 +98,7 @@ void TraceExporter::Work() {
 
 bool TraceExporter::Send(const std::vector<TracedCall>& calls) {
   const absl::Status status =
-      poster_.Post("application/json", OtlpJson(calls, MakeSpanId), options_.patience);
+      poster_.Post("application/json", OtlpJson(calls, MakeSpanId), options_.timeout);
   if (status.ok() == failing_) {
     failing_ = !failing_;
     if (failing_) {

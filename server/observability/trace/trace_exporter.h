@@ -27,10 +27,10 @@ struct TraceExporterOptions {
   size_t capacity = 2048;                      // queued calls, about 500 bytes each
   size_t batch = 256;                          // most calls in one request
   std::chrono::milliseconds delay{1000};       // longest wait for a full batch
-  std::chrono::milliseconds patience{10000};   // time limit of one request
+  std::chrono::milliseconds timeout{10000};    // time limit of one request
   std::chrono::milliseconds retry{1000};       // pause after a failure; doubled by each further one
   std::chrono::milliseconds max_retry{30000};  // longest pause after a failure
-  std::chrono::milliseconds last_chance{2000};  // time limit for sending the queue at shutdown
+  std::chrono::milliseconds shutdown_timeout{2000};  // time limit for sending the queue at shutdown
 };
 
 // Never blocks a call on the receiver. Calls that cannot be sent in time are dropped and counted.
@@ -41,7 +41,7 @@ class TraceExporter {
   // INVALID_ARGUMENT for any other text.
   static absl::StatusOr<std::unique_ptr<TraceExporter>> Create(
       const std::string& endpoint, const TraceExporterOptions& options = {});
-  // Sends the queued calls within options.last_chance, unless the last request failed.
+  // Sends the queued calls within options.shutdown_timeout, unless the last request failed.
   ~TraceExporter();
   TraceExporter(const TraceExporter&) = delete;  // Its thread points to it.
   TraceExporter& operator=(const TraceExporter&) = delete;

@@ -42,6 +42,35 @@ absl::StatusOr<PackedMatrix> DecodeValues(const v1::SparseValuesSpec& spec,
   return column;
 }
 
+absl::StatusOr<size_t> DecodeValueBytes(int64_t bytes, DType dtype, const std::string& field) {
+  const auto size = static_cast<int64_t>(SizeOf(dtype));
+  if (bytes >= 0 && bytes % size == 0) return static_cast<size_t>(bytes);
+  return BadField(absl::StrCat(field, ".value_bytes"),
+                  absl::StrCat(bytes, " is no number of bytes of elements of ", size));
+}
+
+absl::StatusOr<int32_t> DecodeMemberOrder(int64_t value, const std::string& field) {
+  if (value >= 0 && value <= kMaxMemberOrder) return static_cast<int32_t>(value);
+  return BadField(field, absl::StrCat(value, " is not in [0, ", kMaxMemberOrder, "]"));
+}
+
+absl::StatusOr<BatchExtent> DecodeBatch(const v1::BatchSpec& spec, const std::string& field) {
+  BatchExtent extent;
+  CROUT_ASSIGN_OR_RETURN(extent.dtype,
+                         DecodeDtype(spec.dtype(), DType::kFloat64, absl::StrCat(field, ".dtype")));
+  const absl::StatusOr<size_t> members = BatchMembersBytes(spec.members());
+  if (!members.ok()) return BadField(absl::StrCat(field, ".members"), members.status().message());
+  extent.members = spec.members();
+  CROUT_ASSIGN_OR_RETURN(extent.max_rows,
+                         DecodeMemberOrder(spec.max_rows(), absl::StrCat(field, ".max_rows")));
+  CROUT_ASSIGN_OR_RETURN(extent.max_cols,
+                         DecodeMemberOrder(spec.max_cols(), absl::StrCat(field, ".max_cols")));
+  extent.total_rows = spec.total_rows();
+  extent.total_cols = spec.total_cols();
+  CROUT_ASSIGN_OR_RETURN(extent.bytes, DecodeValueBytes(spec.value_bytes(), extent.dtype, field));
+  return extent;
+}
+
 absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::string& field) {
   EntryFormat format;
   CROUT_ASSIGN_OR_RETURN(format.dtype,
@@ -98,10 +127,27 @@ absl::StatusOr<MatrixSpec> DecodeMatrix(const v1::MatrixSpec& spec, absl::string
                              DecodeValues(spec.values(), absl::StrCat(field, ".values")));
       return matrix;
     }
+    case v1::MatrixSpec::kBatch: {
+      CROUT_ASSIGN_OR_RETURN(matrix.batch,
+                             DecodeBatch(spec.batch(), absl::StrCat(field, ".batch")));
+      matrix.shape.dtype = matrix.batch->dtype;
+      return matrix;
+    }
+    case v1::MatrixSpec::kBatchRhs: {
+      const std::string path = absl::StrCat(field, ".batch_rhs");
+      CROUT_ASSIGN_OR_RETURN(
+          matrix.shape.dtype,
+          DecodeDtype(spec.batch_rhs().dtype(), DType::kFloat64, absl::StrCat(path, ".dtype")));
+      BatchRightHandSides& rhs = matrix.batch_rhs.emplace();
+      rhs.systems = spec.batch_rhs().systems();
+      CROUT_ASSIGN_OR_RETURN(
+          rhs.bytes, DecodeValueBytes(spec.batch_rhs().value_bytes(), matrix.shape.dtype, path));
+      return matrix;
+    }
     case v1::MatrixSpec::FORMAT_NOT_SET:
       break;
   }
-  return BadField(field, "has no format: set dense, matrix_market or sparse");
+  return BadField(field, "has no format: set dense, matrix_market, sparse or batch");
 }
 
 }  // namespace crout

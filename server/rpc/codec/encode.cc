@@ -124,20 +124,12 @@ v1::SolveResult Encode(const Solution& solution, int64_t factor_version,
   result.set_fallback(ToProto(summary.fallback));
   result.set_factor_version(factor_version);
   result.set_nrhs(solution.shape.cols);
-  result.set_device(device);
-  return result;
-}
-
-v1::SolveBatchResult Encode(const BatchSolution& solution, int64_t factor_version,
-                            const std::string& device) {
-  const BatchSolveSummary& summary = solution.summary;
-  v1::SolveBatchResult result;
-  if (solution.verified) result.set_backward_error(summary.backward_error);
-  result.set_singular(summary.singular);
-  result.set_inaccurate(summary.inaccurate);
-  result.set_first_inaccurate(summary.first_inaccurate);
-  AddWarnings(summary.accuracy_warnings, result.mutable_warnings());
-  result.set_factor_version(factor_version);
+  if (solution.batch) {
+    v1::BatchSolveInfo& batch = *result.mutable_batch();
+    batch.set_singular(solution.batch->singular);
+    batch.set_inaccurate(solution.batch->inaccurate);
+    batch.set_first_inaccurate(solution.batch->first_inaccurate);
+  }
   result.set_device(device);
   return result;
 }

@@ -13,7 +13,6 @@
 #include "kernels/numerics/judgment.h"
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/call_timings.h"
-#include "server/engine/plan/batch_steps.h"
 #include "server/engine/plan/solve_step.h"
 
 namespace crout {
@@ -25,10 +24,8 @@ v1::Timings Encode(const CallTimings& timings);
 // Appends the warnings for a solution.
 void AddWarnings(const AccuracyWarnings& accuracy_warnings,
                  google::protobuf::RepeatedField<int>* warnings);
-// Encode the results of a solve, except for `timings` and `promoted`.
+// Encodes the result of a solve, except for `timings` and `promoted`.
 v1::SolveResult Encode(const Solution& solution, int64_t factor_version, const std::string& device);
-v1::SolveBatchResult Encode(const BatchSolution& solution, int64_t factor_version,
-                            const std::string& device);
 v1::BatchSpec EncodeBatch(const BatchExtent& extent);
 v1::DenseSpec EncodeDense(const PackedMatrix& shape);
 google::protobuf::Timestamp EncodeTime(absl::Time time);

@@ -10,22 +10,17 @@
 
 namespace crout {
 
-absl::StatusOr<std::vector<PayloadStep*>> EchelonCall::Start(const StreamMessage& first) {
+absl::StatusOr<std::unique_ptr<EchelonCall::Plan>> EchelonCall::MakePlan(
+    const StreamMessage& first) {
   v1::ReduceToEchelonFormHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   EchelonRequest request;
   CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "header.matrix"));
   request.augmented_columns = header.augmented_columns();
   if (header.has_tolerance()) request.tolerance = header.tolerance();
-  CROUT_ASSIGN_OR_RETURN(step_, PlaceStep(core_.engine, header.device(), [&](DeviceSlot& slot) {
-                           return EchelonStep::Create(core_.engine, request, slot);
-                         }));
-  return std::vector<PayloadStep*>{step_.get()};
-}
-
-absl::StatusOr<ReducedMatrix> EchelonCall::Run(ExecutionContext& context, CallTimings& timings) {
-  return step_->Run(
-      context, [this] { return stop_requested(); }, timings);
+  return PlaceJob(core_.engine, header.device(), [&](DeviceSlot& slot) {
+    return EchelonStep::Create(core_.engine, request, slot);
+  });
 }
 
 void EchelonCall::Reply(ReducedMatrix reduced) {
@@ -44,11 +39,6 @@ void EchelonCall::Reply(ReducedMatrix reduced) {
   if (poor) result.add_warnings(v1::WARNING_POOR_ECHELON_FORM);
   result.set_device(observed_.device);
   EndWithDataAndResult(head, reduced.data, result);
-}
-
-void EchelonCall::ReleaseResources() {
-  UploadCall::ReleaseResources();
-  step_.reset();
 }
 
 }  // namespace crout

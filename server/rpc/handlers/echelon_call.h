@@ -5,7 +5,6 @@
 #define CROUT_SERVER_RPC_HANDLERS_ECHELON_CALL_H_
 
 #include <memory>
-#include <vector>
 
 #include "server/engine/plan/echelon_step.h"
 #include "server/rpc/stream/job_call.h"
@@ -19,14 +18,9 @@ class EchelonCall final : public JobCall<ReducedMatrix, v1::PHASE_SOLVE> {
                 ProgressEvent<v1::ReduceToEchelonFormResponse>) {}
 
  private:
-  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  double PredictSeconds() override { return step_->PredictSeconds(); }
-  absl::StatusOr<ReducedMatrix> Run(ExecutionContext& context, CallTimings& timings) override;
   void Reply(ReducedMatrix reduced) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseResources() override;
-
-  std::unique_ptr<EchelonStep> step_;  // constant from Start() to ReleaseResources()
 };
 
 }  // namespace crout

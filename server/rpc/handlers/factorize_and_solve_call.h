@@ -6,20 +6,11 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
-#include "server/engine/plan/direct_solve_steps.h"
-#include "server/engine/plan/factor_step.h"
-#include "server/engine/plan/solve_step.h"
+#include "server/engine/plan/factor_and_solve.h"
 #include "server/rpc/stream/job_call.h"
 
 namespace crout {
-
-// If the method leaves no factors, `factor` contains only the summary of A.
-struct FactorAndSolution {
-  NewFactor factor;
-  std::optional<Solution> solution;  // unset if A is singular
-};
 
 class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
  public:
@@ -28,37 +19,13 @@ class FactorizeAndSolveCall final : public JobCall<FactorAndSolution> {
                 ProgressEvent<v1::FactorizeAndSolveResponse>) {}
 
  private:
-  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  double PredictSeconds() override {
-    return direct_ != nullptr ? direct_->PredictSeconds()
-                              : factor_->PredictSeconds() + solve_->PredictSeconds();
-  }
-  absl::StatusOr<FactorAndSolution> Run(ExecutionContext& context, CallTimings& timings) override;
-  std::optional<BatchKey> GetBatchKey() override;
-  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
-                          CallTimings& timings) override;
-  absl::StatusOr<FactorAndSolution> ExtractFromBatch(DynamicBatchSystem& system,
-                                                     const DynamicBatchTimings& batch,
-                                                     CallTimings& timings) override;
-  absl::StatusOr<std::optional<FactorAndSolution>> FindSingular() override;
   void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseResources() override;
-
-  absl::StatusOr<std::unique_ptr<FactorStep>> CreateFactorStep(const FactorAndSolveRequest& request,
-                                                               DeviceSlot& slot)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the answer of a method that leaves no factors, without its results.
-  FactorAndSolution DirectAnswer();
-  absl::Status CheckRhs();
   // Caches the factor if the request asks for it, and returns its description.
-  v1::Factor Store(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::Factor Store(NewFactor factor, bool has_factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Constant from Start() to ReleaseResources(). Either direct_ is set, or factor_ and solve_ are.
-  std::unique_ptr<DirectSolveSteps> direct_;
-  std::unique_ptr<FactorStep> factor_;
-  std::unique_ptr<SolveStep> solve_;
-  std::optional<InsertOptions> insert_;
+  std::optional<InsertOptions> insert_;  // constant after MakePlan(); unset: drop the factor
 };
 
 }  // namespace crout

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/jobs/batch_download.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/cache/acquire.h"
+#include "server/engine/admission/job_memory.h"
 #include "server/engine/error.h"
 #include "server/engine/plan/solve_step.h"
 #include "server/rpc/codec/decode_cache.h"
@@ -18,95 +19,98 @@
 
 namespace crout {
 
-absl::StatusOr<NewFactor> FactoringCall::Run(ExecutionContext& context, CallTimings& timings) {
-  const int64_t n = factor_->order();
-  return factor_->Run(
-      context, [&] { return StopFactoring(context, n); }, timings);
-}
-
-absl::Status FactoringCall::AddToBatch(ExecutionContext& /*context*/, DynamicBatchSystem& system,
-                                       CallTimings& /*timings*/) {
-  factor_->AddToBatch(system);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<NewFactor> FactoringCall::ExtractFromBatch(DynamicBatchSystem& system,
-                                                          const DynamicBatchTimings& batch,
-                                                          CallTimings& timings) {
-  timings.factor += batch.factor;
-  return factor_->ExtractFromBatch(system, batch.factor);
-}
-
-void FactoringCall::Reply(NewFactor factor) {
-  factor.timings = ReplyTimings();
-  ObserveQuality(core_, observed_, factor.factorization.summary);
-  const absl::StatusOr<FactorInfo> info = Store(std::move(factor));
-  if (!info.ok()) return End(info.status());
-  SendFactor(*info);
-}
-
-void FactoringCall::SendFactor(const FactorInfo& info) {
-  observed_.SetHandle(info.handle.ToString());
-  observed_.algorithm = info.summary.algorithm;
-  observed_.factor_bytes = info.bytes;
-  Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
-  End(absl::OkStatus());
-}
-
-void FactoringCall::ReleaseResources() {
-  UploadCall::ReleaseResources();
-  factor_.reset();
-}
-
-absl::StatusOr<std::vector<PayloadStep*>> FactorizeCall::Start(const StreamMessage& first) {
+absl::StatusOr<std::unique_ptr<FactorPlan>> FactorizeCall::MakePlan(const StreamMessage& first) {
   v1::FactorizeHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(insert_, DecodeCacheOptions(header.cache(), tenant_, core_.limits));
   observed_.request_id = insert_.request_id;
   CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "header.matrix"));
   CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
-  CROUT_ASSIGN_OR_RETURN(
-      factor_, PlaceStep(core_.engine, request.device,
-                         [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorStep>> {
-                           CROUT_ASSIGN_OR_RETURN(
-                               auto step,
-                               FactorStep::Create(core_.engine, matrix, request, slot, true));
-                           step->AllowSparse(tenant_);
-                           if (step->CanBatch()) step->EnableBatching();
-                           return step;
-                         }));
-  return Claim();
+  is_batch_ = matrix.batch.has_value();
+  return PlanFactor(core_.engine, matrix, request, tenant_);
 }
 
 absl::Status FactorizeCall::AnswerWith(const FactorInfo& existing) {
-  if (existing.summary.batch) {
+  if (existing.summary.batch.has_value() != is_batch_) {
     return absl::FailedPreconditionError(
-        "header.cache.request_id: this id belongs to the factor of a batch: call FactorizeBatch, "
-        "or use another id");
+        absl::StrCat("header.cache.request_id: this id belongs to the factor of ",
+                     is_batch_ ? "a single matrix, not of a batch" : "a batch, not of a matrix",
+                     ": use another id"));
   }
-  SendFactor(existing);
+  if (!is_batch_) {
+    SendFactor(existing, nullptr);
+    return absl::OkStatus();
+  }
+  CROUT_ASSIGN_OR_RETURN(existing_pin_, core_.engine.cache.Acquire(tenant_, existing.handle));
+  ReleaseOn(existing_pin_->slot());
+  existing_ = existing;
+  // The factor may have been replaced in the meantime. Describe the pinned version.
+  existing_.summary = existing_pin_->summary();
+  existing_.version = existing_pin_->version();
+  const int64_t members = existing_.summary.batch->extent.members;
+  SubmitTask(*existing_pin_->slot().admitting, AdmissionSize(BatchFiguresBytes(members)),
+             [this] { FetchFigures(); });
   return absl::OkStatus();
 }
 
-grpc::ByteBuffer FactorizeCall::Encode(const v1::Factor& factor) {
-  v1::FactorizeResponse response;
-  *response.mutable_factor() = factor;
-  return Serialize(response);
+absl::StatusOr<bool> FactorizeCall::CopyFiguresFromHost() {
+  const int64_t members = existing_.summary.batch->extent.members;
+  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(core_.engine, existing_pin_->slot(),
+                                                   {.host = BatchFiguresBytes(members)}));
+  existing_figures_.reservation = std::move(memory.host);
+  return existing_pin_->ReadOnHost([&](const FactorParts& parts) -> absl::Status {
+    CROUT_ASSIGN_OR_RETURN(existing_figures_.bytes,
+                           DownloadFigures(nullptr, parts, members, core_.engine.host_memory));
+    return absl::OkStatus();
+  });
 }
 
-absl::StatusOr<std::vector<PayloadStep*>> RefactorizeCall::Start(const StreamMessage& first) {
+void FactorizeCall::FetchFigures() {
+  const absl::StatusOr<bool> copied = CopyFiguresFromHost();
+  MutexLock lock(&mutex_);
+  if (!needs_result()) return;
+  if (!copied.ok()) return End(copied.status());
+  if (*copied) return SendExisting(*existing_pin_->slot().device);
+  Submit(*existing_pin_->slot().scheduler, 0, [this](ExecutionContext& context) {
+    const absl::Status status = CopyFiguresFromDevice(context);
+    MutexLock lock(&mutex_);
+    if (!needs_result()) return;
+    if (!status.ok()) return End(status);
+    SendExisting(context.device());
+  });
+}
+
+absl::Status FactorizeCall::CopyFiguresFromDevice(ExecutionContext& context) {
+  bool promoted = false;  // Not needed: the factor is on its device, and the pin keeps it there.
+  CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
+                         existing_pin_->OnDevice(context, {}, &promoted));
+  CROUT_ASSIGN_OR_RETURN(
+      existing_figures_.bytes,
+      DownloadFigures(&context, factor->parts, existing_.summary.batch->extent.members,
+                      core_.engine.host_memory));
+  return absl::OkStatus();
+}
+
+void FactorizeCall::SendExisting(const Device& device) {
+  Call::StartReply({}, device, existing_.summary.n);
+  SendFactor(existing_, std::make_shared<const ReplyData>(std::move(existing_figures_)));
+}
+
+void FactorizeCall::ReleaseResources() {
+  IdempotentCall::ReleaseResources();
+  existing_pin_.reset();
+  existing_figures_ = {};
+}
+
+absl::StatusOr<std::unique_ptr<FactorPlan>> RefactorizeCall::MakePlan(const StreamMessage& first) {
   v1::RefactorizeHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   CROUT_ASSIGN_OR_RETURN(handle_, DecodeHandle(header.handle()));
   replace_if_singular_ = header.replace_if_singular();
-  CROUT_ASSIGN_OR_RETURN(old_, AcquireNamed(header.handle(), AcquireDense));
+  CROUT_ASSIGN_OR_RETURN(old_, AcquireNamed(header.handle()));
   CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "header.matrix"));
   CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
-  CROUT_RETURN_IF_ERROR(CheckDeviceOf(request.device, *old_, "header.options.device"));
-  CROUT_ASSIGN_OR_RETURN(
-      factor_, FactorStep::Create(core_.engine, matrix, request, old_->slot(), true, &*old_));
-  factor_->AllowSparse(tenant_);
-  return std::vector<PayloadStep*>{factor_.get()};
+  return PlanRefactor(core_.engine, matrix, request, tenant_, *old_);
 }
 
 absl::StatusOr<FactorInfo> RefactorizeCall::Store(NewFactor factor) {
@@ -120,9 +124,12 @@ absl::StatusOr<FactorInfo> RefactorizeCall::Store(NewFactor factor) {
   return dropped;
 }
 
-void RefactorizeCall::SendFactor(const FactorInfo& info) {
-  if (kept_version_ == 0) return FactoringCall::SendFactor(info);
-  Send([this, factor = EncodeWithCounts(info)] { return Encode(factor); });
+void RefactorizeCall::SendFactor(const FactorInfo& info, std::shared_ptr<const ReplyData> figures) {
+  if (kept_version_ == 0) return FactoringCall::SendFactor(info, std::move(figures));
+  v1::RefactorizeResponse response;
+  *response.mutable_factor() = EncodeWithCounts(info);
+  response.set_kept_version(kept_version_);
+  Send([response = std::move(response)] { return Serialize(response); });
   EndAfterReplies(WithReason(
       absl::FailedPreconditionError(absl::StrCat(CheckSolvable(info.summary).message(),
                                                  ": the handle keeps version ", kept_version_,
@@ -133,13 +140,6 @@ void RefactorizeCall::SendFactor(const FactorInfo& info) {
 void RefactorizeCall::ReleaseResources() {
   FactoringCall::ReleaseResources();
   old_.reset();
-}
-
-grpc::ByteBuffer RefactorizeCall::Encode(const v1::Factor& factor) {
-  v1::RefactorizeResponse response;
-  *response.mutable_factor() = factor;
-  response.set_kept_version(kept_version_);
-  return Serialize(response);
 }
 
 }  // namespace crout

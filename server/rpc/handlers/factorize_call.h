@@ -7,81 +7,96 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "server/engine/plan/factor_step.h"
+#include "server/engine/plan/factor_plan.h"
 #include "server/rpc/handlers/idempotent_call.h"
 #include "server/rpc/stream/job_call.h"
 
 namespace crout {
 
-// Base of the calls that answer with a factor. The members are constant from Start() to
-// ReleaseResources().
-class FactoringCall : public JobCall<NewFactor> {
- protected:
-  using JobCall::JobCall;
+// Base of the calls that answer with a factor. `Response` is the message of the reply.
+template <class Response>
+class FactoringCall : public JobCall<FactorResult> {
+ public:
+  FactoringCall(ServerCore& core, grpc::CallbackServerContext* context, Method method)
+      : JobCall(core, context, method, ProgressEvent<Response>) {}
 
+ protected:
   // Stores the factor in the cache as the request asks, and returns its description.
   virtual absl::StatusOr<FactorInfo> Store(NewFactor factor)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  virtual grpc::ByteBuffer Encode(const v1::Factor& factor) = 0;
-  // Sends the answer and ends the call.
-  virtual void SendFactor(const FactorInfo& info) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseResources() override;
-
-  std::unique_ptr<FactorStep> factor_;
+  // Sends the answer and ends the call. `figures` are those of the members of a batch.
+  virtual void SendFactor(const FactorInfo& info, std::shared_ptr<const ReplyData> figures)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    observed_.SetHandle(info.handle.ToString());
+    observed_.algorithm = info.summary.algorithm;
+    observed_.factor_bytes = info.bytes;
+    Response response;
+    *response.mutable_factor() = EncodeWithCounts(info);
+    if (figures != nullptr) {
+      return EndWithData(
+          Response(), std::move(figures), [response](Response& last) { last.MergeFrom(response); },
+          Response::kMemberDataFieldNumber);
+    }
+    Send([response = std::move(response)] { return Serialize(response); });
+    End(absl::OkStatus());
+  }
 
  private:
-  double PredictSeconds() final { return factor_->PredictSeconds(); }
-  std::optional<BatchKey> GetBatchKey() final {
-    if (!factor_->batched()) return std::nullopt;
-    return BatchKey{.dtype = factor_->upload().shape().dtype};
+  void Reply(FactorResult result) final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    result.factor.timings = ReplyTimings();
+    ObserveQuality(core_, observed_, result.factor.factorization.summary);
+    const absl::StatusOr<FactorInfo> info = Store(std::move(result.factor));
+    if (!info.ok()) return End(info.status());
+    SendFactor(*info, std::move(result.figures));
   }
-  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
-                          CallTimings& timings) final;
-  absl::StatusOr<NewFactor> ExtractFromBatch(DynamicBatchSystem& system,
-                                             const DynamicBatchTimings& batch,
-                                             CallTimings& timings) final;
-  absl::StatusOr<NewFactor> Run(ExecutionContext& context, CallTimings& timings) final;
-  absl::StatusOr<std::optional<NewFactor>> FindSingular() final { return factor_->FindSingular(); }
-  void Reply(NewFactor factor) final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 };
 
-class FactorizeCall final : public IdempotentCall<FactoringCall> {
+class FactorizeCall final : public IdempotentCall<FactoringCall<v1::FactorizeResponse>> {
  public:
   FactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : IdempotentCall(core, context, Method::kFactorize, ProgressEvent<v1::FactorizeResponse>) {}
+      : IdempotentCall(core, context, Method::kFactorize) {}
 
  private:
-  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<PayloadStep*> Steps() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return {factor_.get()};
-  }
-  absl::Status AnswerWith(const FactorInfo& existing) override
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<FactorInfo> Store(NewFactor factor) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return InsertFactor(std::move(factor));
   }
-  grpc::ByteBuffer Encode(const v1::Factor& factor) override;
+  // Answers asynchronously for a batch, because the figures of the members must first be copied
+  // from the factor.
+  absl::Status AnswerWith(const FactorInfo& existing) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies the figures from host memory or, in a job, from the device, and then answers.
+  void FetchFigures();
+  // Returns false, and copies nothing, if the factor is in device memory.
+  absl::StatusOr<bool> CopyFiguresFromHost();
+  absl::Status CopyFiguresFromDevice(ExecutionContext& context);
+  void SendExisting(const Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseResources() override;
+
+  bool is_batch_ = false;  // constant after MakePlan()
+  // The batch that belongs to a repeated request_id, and the figures of its members.
+  std::optional<FactorCache::Pin> existing_pin_;
+  FactorInfo existing_;
+  ReplyData existing_figures_;
 };
 
-class RefactorizeCall final : public FactoringCall {
+class RefactorizeCall final : public FactoringCall<v1::RefactorizeResponse> {
  public:
   RefactorizeCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : FactoringCall(core, context, Method::kRefactorize, ProgressEvent<v1::RefactorizeResponse>) {
-  }
+      : FactoringCall(core, context, Method::kRefactorize) {}
 
  private:
-  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops a singular factor unless the request sets replace_if_singular. The description of a
   // dropped factor has no handle.
   absl::StatusOr<FactorInfo> Store(NewFactor factor) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the call with FAILED_PRECONDITION if the factor was dropped.
-  void SendFactor(const FactorInfo& info) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  grpc::ByteBuffer Encode(const v1::Factor& factor) override;
+  void SendFactor(const FactorInfo& info, std::shared_ptr<const ReplyData> figures) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
   Handle handle_;

@@ -11,7 +11,6 @@
 #include "kernels/numerics/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/cache/acquire.h"
 #include "server/engine/error.h"
 #include "server/engine/plan/solve_step.h"
 #include "server/rpc/codec/encode.h"
@@ -53,8 +52,32 @@ absl::Status GetFactorsCall::FindMethod(const FactorCache::Pin& pin) {
       absl::StrCat("L and U of ", name, " cannot be downloaded: solve with the handle"));
 }
 
+absl::Status GetFactorsCall::FindRange(const FactorCache::Pin& pin) {
+  range_ = {request_.first(), request_.count()};
+  const int64_t members = pin.summary().batch->extent.members;
+  const auto refuse = [&](absl::string_view field, int64_t value) {
+    return BadField(field,
+                    absl::StrCat(value, ": the batch has ", members, " members, counted from 0"));
+  };
+  if (range_.first < 0 || (range_.first > 0 && range_.first >= members)) {
+    return refuse("first", range_.first);
+  }
+  const int64_t rest = members - range_.first;
+  if (range_.count < 0 || range_.count > rest) return refuse("count", range_.count);
+  if (range_.count == 0) range_.count = rest;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<FactorCache::Pin> GetFactorsCall::Acquire(const Handle& handle) {
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireDense(core_.engine.cache, tenant_, handle));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.engine.cache.Acquire(tenant_, handle));
+  if (pin.summary().batch) {
+    CROUT_RETURN_IF_ERROR(FindRange(pin));
+    return pin;
+  }
+  if (request_.first() != 0 || request_.count() != 0) {
+    return BadField(request_.first() != 0 ? "first" : "count",
+                    "the handle belongs to a single matrix, without members: leave it unset");
+  }
   if (pin.summary().sparse) CROUT_RETURN_IF_ERROR(FindMethod(pin));
   if (pin.summary().has_factors()) return pin;
   return WithReason(absl::FailedPreconditionError(
@@ -65,31 +88,35 @@ absl::StatusOr<FactorCache::Pin> GetFactorsCall::Acquire(const Handle& handle) {
 
 absl::StatusOr<size_t> GetFactorsCall::ReplyBytes() {
   const FactorSummary& summary = pin_->summary();
-  if (!summary.sparse) return DenseBytes(summary);
-  return SparseDownloadBytes(*method_, summary, pin_->slot().on_host());
+  if (summary.batch) return BatchDownloadBytes(summary.batch->extent, range_);
+  if (summary.sparse) return SparseDownloadBytes(*method_, summary, pin_->slot().on_host());
+  return DenseBytes(summary);
 }
 
 absl::Status GetFactorsCall::Copy(ExecutionContext* context, const FactorParts& parts) {
   MemoryResource& memory = core_.engine.host_memory;
   const FactorSummary& summary = pin_->summary();
-  if (summary.sparse) {
+  if (summary.batch) {
+    CROUT_ASSIGN_OR_RETURN(batch_,
+                           DownloadMembers(context, parts, summary.batch->extent, range_, memory));
+  } else if (summary.sparse) {
     CROUT_ASSIGN_OR_RETURN(sparse_, DownloadSparse(context, *method_, summary, parts, memory));
-    return absl::OkStatus();
+  } else {
+    CROUT_ASSIGN_OR_RETURN(dense_, context == nullptr ? CopyForDownload(parts, memory)
+                                                      : CopyForDownload(*context, parts, memory));
   }
-  CROUT_ASSIGN_OR_RETURN(copy_, context == nullptr ? CopyForDownload(parts, memory)
-                                                   : CopyForDownload(*context, parts, memory));
   return absl::OkStatus();
 }
 
-v1::GetFactorsHeader GetFactorsCall::Header() const {
+v1::GetFactorsHeader GetFactorsCall::DenseHeader() const {
   const FactorSummary& summary = pin_->summary();
   v1::GetFactorsHeader header;
   *header.mutable_factor() = Encode(info_);
-  const auto* ipiv = copy_[kIpivPart].as<int64_t>();
+  const auto* ipiv = dense_[kIpivPart].as<int64_t>();
   const std::vector<int64_t> permutation = PermutationOf(ipiv, summary.n);
   header.mutable_permutation()->Add(permutation.begin(), permutation.end());
   if (request_.include_ipiv()) header.mutable_ipiv()->Add(ipiv, ipiv + summary.n);
-  const auto* scales = copy_[kScalesPart].as<double>();
+  const auto* scales = dense_[kScalesPart].as<double>();
   if (summary.row_scaled) header.mutable_row_scales()->Add(scales, scales + summary.n);
   if (summary.col_scaled) {
     header.mutable_col_scales()->Add(scales + summary.n, scales + 2 * summary.n);
@@ -120,66 +147,37 @@ v1::GetFactorsHeader GetFactorsCall::SparseHeader() const {
   return header;
 }
 
+v1::GetFactorsHeader GetFactorsCall::BatchHeader() const {
+  v1::GetFactorsHeader header;
+  *header.mutable_factor() = Encode(info_);
+  *header.mutable_batch() = EncodeBatch(batch_.extent);
+  return header;
+}
+
 void GetFactorsCall::EndWithCopy(Reservation reply) {
   v1::GetFactorsResponse head;
-  const bool sparse = pin_->summary().sparse.has_value();
-  *head.mutable_header() = sparse ? SparseHeader() : Header();
-  Buffer data = sparse ? std::move(sparse_) : copy_.Take(kLuPart);
-  if (sparse) reply.Shrink(BlockBytes(data.size()));
+  Buffer data;
+  if (pin_->summary().batch) {
+    *head.mutable_header() = BatchHeader();
+    data = std::move(batch_.bytes);
+  } else if (pin_->summary().sparse) {
+    *head.mutable_header() = SparseHeader();
+    data = std::move(sparse_);
+  } else {
+    // The reservation also covers the header, which grows with the order.
+    *head.mutable_header() = DenseHeader();
+    data = dense_.Take(kLuPart);
+  }
+  const bool small_header = pin_->summary().batch || pin_->summary().sparse;
+  if (small_header) reply.Shrink(BlockBytes(data.size()));
   EndWithData(head, std::make_shared<const ReplyData>(ReplyData{std::move(reply), std::move(data)}),
               [](v1::GetFactorsResponse&) {});
 }
 
 void GetFactorsCall::ReleaseResources() {
-  copy_ = {};
+  dense_ = {};
   sparse_ = {};
-  DownloadCall::ReleaseResources();
-}
-
-absl::StatusOr<std::string> GetBatchFactorsCall::Parse(const grpc::ByteBuffer& request) {
-  v1::GetBatchFactorsRequest message;
-  CROUT_RETURN_IF_ERROR(ParseAndCharge(request, &message));
-  range_ = {message.first(), message.count()};
-  return message.handle();
-}
-
-absl::StatusOr<FactorCache::Pin> GetBatchFactorsCall::Acquire(const Handle& handle) {
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireBatch(core_.engine.cache, tenant_, handle));
-  const int64_t members = pin.summary().batch->extent.members;
-  const auto refuse = [&](absl::string_view field, int64_t value) {
-    return BadField(field,
-                    absl::StrCat(value, ": the batch has ", members, " members, counted from 0"));
-  };
-  if (range_.first < 0 || (range_.first > 0 && range_.first >= members))
-    return refuse("first", range_.first);
-  const int64_t rest = members - range_.first;
-  if (range_.count < 0 || range_.count > rest) return refuse("count", range_.count);
-  if (range_.count == 0) range_.count = rest;
-  return pin;
-}
-
-absl::StatusOr<size_t> GetBatchFactorsCall::ReplyBytes() {
-  return BatchDownloadBytes(extent(), range_);
-}
-
-absl::Status GetBatchFactorsCall::Copy(ExecutionContext* context, const FactorParts& parts) {
-  CROUT_ASSIGN_OR_RETURN(
-      copy_, DownloadMembers(context, parts, extent(), range_, core_.engine.host_memory));
-  return absl::OkStatus();
-}
-
-void GetBatchFactorsCall::EndWithCopy(Reservation reply) {
-  v1::GetBatchFactorsResponse head;
-  *head.mutable_header()->mutable_factor() = Encode(info_);
-  *head.mutable_header()->mutable_batch() = EncodeBatch(copy_.extent);
-  reply.Shrink(BlockBytes(copy_.bytes.size()));
-  EndWithData(
-      head, std::make_shared<const ReplyData>(ReplyData{std::move(reply), std::move(copy_.bytes)}),
-      [](v1::GetBatchFactorsResponse&) {});
-}
-
-void GetBatchFactorsCall::ReleaseResources() {
-  copy_ = {};
+  batch_ = {};
   DownloadCall::ReleaseResources();
 }
 

@@ -73,18 +73,22 @@ class IdempotentCall : public Base, public RequestWaiter {
  protected:
   using Base::Base;
 
-  // Returns the steps of a call that has claimed its id or has no id.
-  virtual std::vector<PayloadStep*> Steps() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) = 0;
   // Answers, now or later, with the factor that the id already has. Returns an error if the factor
   // is not of this call's kind, and NOT_FOUND if it was removed meanwhile: Claim() then claims the
   // id again.
   virtual absl::Status AnswerWith(const FactorInfo& existing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) = 0;
 
+  // Makes the plan, which sets `insert_`, and claims the id.
+  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) final
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) {
+    CROUT_ASSIGN_OR_RETURN(this->plan_, this->MakePlan(first));
+    return Claim();
+  }
   // Claims the id in `insert_`, if any, and returns the steps. Returns no steps if AnswerWith()
   // handled the call or if the call waits for the id. OnClaimEnded() ends the wait.
   absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this->mutex_) {
-    if (insert_.request_id.empty()) return Steps();
+    if (insert_.request_id.empty()) return this->plan_->steps();
     FactorCache& cache = this->core_.engine.cache;
     while (true) {
       const auto existing = cache.ClaimRequest(this->tenant_, insert_.request_id);
@@ -97,7 +101,7 @@ class IdempotentCall : public Base, public RequestWaiter {
       if (existing.ok()) {
         claim_.emplace(&cache, this->tenant_, insert_.request_id);
         waiting_.Release();
-        return Steps();
+        return this->plan_->steps();
       }
       if (!absl::IsAborted(existing.status())) return existing.status();
       CROUT_ASSIGN_OR_RETURN(waiting_, this->KeepFirstMessage());

@@ -19,7 +19,7 @@
 
 namespace crout {
 
-absl::StatusOr<std::vector<PayloadStep*>> SchurCall::Start(const StreamMessage& first) {
+absl::StatusOr<std::unique_ptr<SchurCall::Plan>> SchurCall::MakePlan(const StreamMessage& first) {
   v1::ComputeSchurComplementHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   if (!header.cache().request_id().empty()) {
@@ -34,40 +34,22 @@ absl::StatusOr<std::vector<PayloadStep*>> SchurCall::Start(const StreamMessage& 
   request.leading_order = header.leading_order();
   request.keep.assign(header.keep().begin(), header.keep().end());
   request.sets_cache = header.cache().ByteSizeLong() > 0;
-  CROUT_ASSIGN_OR_RETURN(schur_,
-                         PlaceStep(core_.engine, request.factor.device, [&](DeviceSlot& slot) {
-                           return SchurStep::Create(core_.engine, request, slot);
-                         }));
-  return std::vector<PayloadStep*>{schur_.get()};
-}
-
-void SchurCall::ReleaseResources() {
-  UploadCall::ReleaseResources();
-  schur_.reset();
-}
-
-absl::StatusOr<FactorAndComplement> SchurCall::Run(ExecutionContext& context,
-                                                   CallTimings& timings) {
-  FactorAndComplement answer;
-  CROUT_ASSIGN_OR_RETURN(answer.factor,
-                         schur_->Run(
-                             context, [&] { return StopFactoring(context, schur_->leading()); },
-                             timings, &answer.complement));
-  return answer;
-}
-
-absl::StatusOr<std::optional<FactorAndComplement>> SchurCall::FindSingular() {
-  CROUT_ASSIGN_OR_RETURN(std::optional<NewFactor> factor, schur_->FindSingular());
-  if (!factor) return std::optional<FactorAndComplement>();
-  return std::optional(FactorAndComplement{*std::move(factor), {}});
+  return PlaceJob(core_.engine, request.factor.device,
+                  [&](DeviceSlot& slot) { return SchurStep::Create(core_.engine, request, slot); });
 }
 
 void SchurCall::Reply(FactorAndComplement answer) {
   const FactorSummary leading = answer.factor.factorization.summary;
   const Complement& complement = answer.complement;
   ObserveQuality(core_, observed_, leading, complement.summary.value_or(SchurSummary()));
-  v1::ComputeSchurComplementResponse head = Store(std::move(answer.factor));
-  if (leading.info > 0) return ReplySingular(std::move(head), leading);
+  v1::ComputeSchurComplementResponse head = Store(std::move(answer.factor), answer.keeps_factor);
+  if (leading.info > 0) {
+    Send([head = std::move(head)] { return Serialize(head); });
+    return EndAfterReplies(WithReason(absl::FailedPreconditionError(absl::StrCat(
+                                          "the leading block (order ", answer.leading_order,
+                                          ") is singular: ", DescribeSingularity(leading))),
+                                      kReasonSingular));
+  }
   *head.mutable_header()->mutable_complement() = EncodeDense(complement.shape);
   v1::ComplementResult result;
   result.set_solver(SolverFromName(complement.solver));
@@ -80,11 +62,11 @@ void SchurCall::Reply(FactorAndComplement answer) {
   EndWithDataAndResult(head, complement.s, result);
 }
 
-v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
+v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor, bool keep) {
   factor.timings = ReplyTimings();
   v1::ComputeSchurComplementResponse first;
   observed_.algorithm = factor.factorization.summary.algorithm;
-  if (schur_->sparse()) {
+  if (!keep) {
     *first.mutable_factor() = EncodeWithCounts(DescribeDropped(std::move(factor)));
     return first;
   }
@@ -92,16 +74,6 @@ v1::ComputeSchurComplementResponse SchurCall::Store(NewFactor factor) {
   observed_.SetHandle(first.factor().handle());
   observed_.factor_bytes = first.factor().bytes();
   return first;
-}
-
-void SchurCall::ReplySingular(v1::ComputeSchurComplementResponse first,
-                              const FactorSummary& summary) {
-  const absl::Status status = WithReason(
-      absl::FailedPreconditionError(absl::StrCat("the leading block (order ", schur_->leading(),
-                                                 ") is singular: ", DescribeSingularity(summary))),
-      kReasonSingular);
-  Send([first = std::move(first)] { return Serialize(first); });
-  EndAfterReplies(status);
 }
 
 }  // namespace crout

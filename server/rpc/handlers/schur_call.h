@@ -6,18 +6,11 @@
 #define CROUT_SERVER_RPC_HANDLERS_SCHUR_CALL_H_
 
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "server/engine/plan/schur_step.h"
 #include "server/rpc/stream/job_call.h"
 
 namespace crout {
-
-struct FactorAndComplement {
-  NewFactor factor;       // factor of the leading block A11
-  Complement complement;  // empty if A11 is singular
-};
 
 class SchurCall final : public JobCall<FactorAndComplement> {
  public:
@@ -26,24 +19,16 @@ class SchurCall final : public JobCall<FactorAndComplement> {
                 ProgressEvent<v1::ComputeSchurComplementResponse>) {}
 
  private:
-  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  double PredictSeconds() override { return schur_->PredictSeconds(); }
-  absl::StatusOr<FactorAndComplement> Run(ExecutionContext& context, CallTimings& timings) override;
-  absl::StatusOr<std::optional<FactorAndComplement>> FindSingular() override;
   void Reply(FactorAndComplement answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseResources() override;
 
-  // Inserts the factor into the cache and returns its description. A sparse factor is only
-  // described: it is dropped.
-  v1::ComputeSchurComplementResponse Store(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Sends `first` and ends the call with FAILED_PRECONDITION: A11 is singular.
-  void ReplySingular(v1::ComputeSchurComplementResponse first, const FactorSummary& summary)
+  // Inserts the factor into the cache and returns its description. Unless `keep` is set, the factor
+  // is dropped, and only described.
+  v1::ComputeSchurComplementResponse Store(NewFactor factor, bool keep)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Constant from Start() to ReleaseResources().
-  std::unique_ptr<SchurStep> schur_;
-  InsertOptions insert_;
+  InsertOptions insert_;  // constant after MakePlan()
 };
 
 }  // namespace crout

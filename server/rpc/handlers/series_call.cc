@@ -46,7 +46,7 @@ absl::Status SeriesCall::BeginSeries(const v1::SolveSeriesHeader& header) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage& first) {
+absl::StatusOr<std::unique_ptr<SeriesCall::Plan>> SeriesCall::MakePlan(const StreamMessage& first) {
   v1::SolveSeriesHeader header;
   CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
   if (!series_) {
@@ -55,17 +55,9 @@ absl::StatusOr<std::vector<PayloadStep*>> SeriesCall::Start(const StreamMessage&
     return BadField("header", "only matrix, change, rhs and x0 may be set after the first step");
   }
   CROUT_ASSIGN_OR_RETURN(const SeriesStepRequest step, DecodeSeriesStep(header));
-  absl::StatusOr<std::unique_ptr<SeriesSteps>> round = series_->BeginStep(step);
+  absl::StatusOr<std::unique_ptr<SeriesSteps>> plan = series_->BeginStep(step);
   if (DeviceSlot* const slot = series_->pinned_device()) ReleaseOn(*slot);
-  if (!round.ok()) return round.status();
-  round_ = *std::move(round);
-  return round_->steps();
-}
-
-absl::StatusOr<SeriesAnswer> SeriesCall::Run(ExecutionContext& context, CallTimings& timings) {
-  const int64_t n = round_->n();
-  return round_->Run(
-      context, [&] { return StopFactoring(context, n); }, timings);
+  return plan;
 }
 
 absl::StatusOr<std::optional<v1::Factor>> SeriesCall::Store(SeriesAnswer& answer) {
@@ -112,9 +104,9 @@ v1::SeriesResult SeriesCall::Encode(const SeriesAnswer& answer) {
 
 void SeriesCall::Reply(SeriesAnswer answer) {
   const bool solved = answer.summary.solved;
-  observed_.n = round_->n();
+  observed_.n = plan_->columns();
   absl::StatusOr<std::optional<v1::Factor>> factor = Store(answer);
-  core_.metrics.device(static_cast<size_t>(round_->slot().index))
+  core_.metrics.device(static_cast<size_t>(plan_->steps().front()->slot().index))
       .ObserveSeriesStep(answer.summary, series_->age());
   if (!factor.ok()) return End(factor.status());
   v1::SolveSeriesResponse head;
@@ -138,14 +130,13 @@ void SeriesCall::FinishRound() {
     ObserveStep(core_, observed_);
   });
   EndRound();
-  round_.reset();
+  plan_.reset();
   series_->EndStep();
   NextRound(core_.limits.series_idle_timeout);
 }
 
 void SeriesCall::ReleaseResources() {
   JobCall::ReleaseResources();
-  round_.reset();
   series_.reset();
 }
 

@@ -6,7 +6,6 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "server/engine/series/series.h"
 #include "server/rpc/stream/job_call.h"
@@ -20,14 +19,9 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
       : JobCall(core, context, Method::kSolveSeries, ProgressEvent<v1::SolveSeriesResponse>) {}
 
  private:
-  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool InRounds() const override { return true; }
-  double PredictSeconds() override { return round_->PredictSeconds(); }
-  absl::StatusOr<SeriesAnswer> Run(ExecutionContext& context, CallTimings& timings) override;
-  absl::StatusOr<std::optional<SeriesAnswer>> FindSingular() override {
-    return round_->FindSingular();
-  }
   void Reply(SeriesAnswer answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
@@ -40,8 +34,6 @@ class SeriesCall final : public JobCall<SeriesAnswer, v1::PHASE_SOLVE> {
   void FinishRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::optional<Series> series_;  // from the first header to ReleaseResources()
-  // The current step; constant from Start() to Reply() or ReleaseResources().
-  std::unique_ptr<SeriesSteps> round_;
 };
 
 }  // namespace crout

@@ -141,7 +141,7 @@ absl::StatusOr<std::optional<FactorCache::Pin>> FactorReusing(
   }
   CROUT_ASSIGN_OR_RETURN(const Handle handle, DecodeHandle(request.handle()));
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin,
-                         AcquireDense(core.engine.cache, scope.tenant, handle));
+                         AcquireSingle(core.engine.cache, scope.tenant, handle));
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(request.options().device(), pin, "options.device"));
   if (!pin.summary().sparse) {
     return absl::FailedPreconditionError("handle: of a dense matrix: set n in place of the handle");
@@ -168,7 +168,7 @@ absl::Status EstimateFactorization(ServerCore& core, const Scope& scope,
     return made;
   };
   CROUT_ASSIGN_OR_RETURN(const auto step,
-                         like ? make(like->slot()) : PlaceStep(core.engine, options.device, make));
+                         like ? make(like->slot()) : PlaceJob(core.engine, options.device, make));
   DeviceSlot* const slot = &step->slot();
   CROUT_ASSIGN_OR_RETURN(const FactorStep::Estimate estimate,
                          like ? step->PlanForPattern(*like->summary().sparse, matrix_dtype)

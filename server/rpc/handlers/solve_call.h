@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Solve: solves systems with a cached factor.
+// Solve: solves systems with a cached factor of a matrix or of a batch.
 #ifndef CROUT_SERVER_RPC_HANDLERS_SOLVE_CALL_H_
 #define CROUT_SERVER_RPC_HANDLERS_SOLVE_CALL_H_
 
-#include <optional>
-#include <vector>
+#include <memory>
 
-#include "server/engine/plan/solve_step.h"
-#include "server/rpc/handlers/solving_call.h"
+#include "server/engine/plan/cached_solve.h"
+#include "server/rpc/stream/job_call.h"
 
 namespace crout {
 
-class SolveCall final : public SolvingCall<SolveStep, Solution> {
+class SolveCall final : public JobCall<CachedSolution, v1::PHASE_SOLVE> {
  public:
   SolveCall(ServerCore& core, grpc::CallbackServerContext* context)
-      : SolvingCall(core, context, Method::kSolve, ProgressEvent<v1::SolveResponse>) {}
+      : JobCall(core, context, Method::kSolve, ProgressEvent<v1::SolveResponse>) {}
 
  private:
-  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+  absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<BatchKey> GetBatchKey() override;
-  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
-                          CallTimings& timings) override;
-  absl::StatusOr<Solution> ExtractFromBatch(DynamicBatchSystem& system,
-                                            const DynamicBatchTimings& batch,
-                                            CallTimings& timings) override;
-  void Reply(Solution solution) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Reply(CachedSolution solution) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 };
 
 }  // namespace crout

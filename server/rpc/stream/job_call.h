@@ -7,72 +7,67 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "kernels/util/status_macros.h"
+#include "server/engine/plan/job_plan.h"
 #include "server/rpc/stream/upload_call.h"
 
 namespace crout {
 
-// Reports the start of a long job to the client, runs the job and replies with its Result. Also
-// replies with a Result that needed no job. Subclasses define the job and the reply. kFirstPhase is
-// the phase in which the job starts.
+// Makes the plan of a job from the header, reports the start of a long job to the client, runs the
+// job and replies with its result. Also replies with a result that needed no job. Subclasses make
+// the plan and the reply. kFirstPhase is the phase in which the job starts.
 template <class Result, v1::Phase kFirstPhase = v1::PHASE_FACTOR>
 class JobCall : public UploadCall {
  protected:
   using UploadCall::UploadCall;
+  using Plan = JobPlan<Result>;
 
-  // Runs the job on a worker thread, without the mutex. Adds the times of its phases to `timings`.
-  virtual absl::StatusOr<Result> Run(ExecutionContext& context, CallTimings& timings) = 0;
-  // Returns the result if an empty row or column proves the parsed matrix singular, else nullopt.
-  // Called before memory for the dense form is reserved, on a thread that may block, without the
-  // mutex.
-  virtual absl::StatusOr<std::optional<Result>> FindSingular() { return std::optional<Result>(); }
-  // Identifies the dynamic batch that a job may join.
-  struct BatchKey {
-    DType dtype = DType::kFloat64;
-    Op op = Op::kNone;
-  };
-  // Returns the batch that this call's job may join; nullopt if the job must run alone.
-  virtual std::optional<BatchKey> GetBatchKey() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return std::nullopt;
-  }
-  // AddToBatch() and ExtractFromBatch() replace Run() for a job in a batch. AddToBatch() adds the
-  // job's system to the batch; ExtractFromBatch() returns the result of a system that succeeded.
-  // ExtractFromBatch() is not called for a system with an error status, nor for a matrix that needs
-  // scaling: Run() handles the latter.
-  virtual absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
-                                  CallTimings& timings) {
-    (void)context, (void)system, (void)timings;
-    return absl::OkStatus();
-  }
-  virtual absl::StatusOr<Result> ExtractFromBatch(DynamicBatchSystem& system,
-                                                  const DynamicBatchTimings& batch,
-                                                  CallTimings& timings) {
-    (void)system, (void)batch, (void)timings;
-    return absl::InternalError("the call does not support dynamic batching");
-  }
+  // Decodes the header and plans the job.
+  virtual absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
   // Observes and stores the result, replies with it and ends the call.
   virtual void Reply(Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
+  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    CROUT_ASSIGN_OR_RETURN(plan_, MakePlan(first));
+    return plan_->steps();
+  }
+  void ReleaseResources() override {
+    UploadCall::ReleaseResources();
+    plan_.reset();
+  }
+
+  std::unique_ptr<Plan> plan_;  // constant from Start() to ReleaseResources() or the next Start()
+
  private:
+  double PredictSeconds() final { return plan_->PredictSeconds(); }
+  absl::StatusOr<Result> Run(ExecutionContext& context, CallTimings& timings) {
+    const int64_t columns = plan_->columns();
+    const auto stop = [this] { return stop_requested(); };
+    const auto stop_factoring = [&] { return StopFactoring(context, columns); };
+    return plan_->Run(context, {stop, stop_factoring}, timings);
+  }
   void RunJob(ExecutionContext& context) final {
     CallTimings timings = StartJob(kFirstPhase);
     absl::StatusOr<Result> result = Run(context, timings);
     Finish(std::move(result), timings);
   }
   std::optional<DynamicBatchWork> MakeBatchWork() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const std::optional<BatchKey> key = GetBatchKey();
-    if (!key) return std::nullopt;
+    BatchForm<Result>* const form = plan_->batch_form();
+    if (form == nullptr) return std::nullopt;
     const auto timings = std::make_shared<CallTimings>();
     DynamicBatchWork work;
-    work.dtype = key->dtype;
-    work.op = key->op;
-    work.prepare = [this, timings](ExecutionContext& context, DynamicBatchSystem& system) {
+    work.dtype = form->batch_dtype();
+    work.op = form->batch_op();
+    work.prepare = [this, form, timings](ExecutionContext& context, DynamicBatchSystem& system) {
       *timings = StartJob(kFirstPhase);
-      return AddToBatch(context, system, *timings);
+      return form->AddToBatch(context, system, *timings);
     };
-    work.finish = [this, timings](ExecutionContext& context, DynamicBatchSystem& system,
-                                  const DynamicBatchTimings& batch) {
+    work.finish = [this, form, timings](ExecutionContext& context, DynamicBatchSystem& system,
+                                        const DynamicBatchTimings& batch) {
       if (system.needs_scaling) {
         absl::StatusOr<Result> result = Run(context, *timings);
         return Finish(std::move(result), *timings);
@@ -80,13 +75,13 @@ class JobCall : public UploadCall {
       if (!system.status.ok()) return Finish(system.status, *timings);
       timings->host_to_device += batch.host_to_device;
       timings->device_to_host += batch.device_to_host;
-      absl::StatusOr<Result> result = ExtractFromBatch(system, batch, *timings);
+      absl::StatusOr<Result> result = form->ExtractFromBatch(system, batch, *timings);
       Finish(std::move(result), *timings);
     };
     return work;
   }
   absl::StatusOr<bool> AnswerSingular() final {
-    CROUT_ASSIGN_OR_RETURN(std::optional<Result> result, FindSingular());
+    CROUT_ASSIGN_OR_RETURN(std::optional<Result> result, plan_->FindSingular());
     if (!result) return false;
     Finish(*std::move(result), UploadTimings());
     return true;

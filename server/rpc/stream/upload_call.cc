@@ -40,11 +40,10 @@ void UploadCall::Begin() {
   });
 }
 
-absl::StatusOr<FactorCache::Pin> UploadCall::AcquireNamed(const std::string& handle,
-                                                          AcquireFactor acquire) {
+absl::StatusOr<FactorCache::Pin> UploadCall::AcquireNamed(const std::string& handle) {
   CROUT_ASSIGN_OR_RETURN(const Handle decoded, DecodeHandle(handle));
   observed_.SetHandle(handle);
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, acquire(core_.engine.cache, tenant_, decoded));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.engine.cache.Acquire(tenant_, decoded));
   ReleaseOn(pin.slot());
   return pin;
 }
@@ -141,10 +140,10 @@ void UploadCall::EndRound() {
   BeginRound();
 }
 
-void UploadCall::NextRound(absl::Duration patience) {
+void UploadCall::NextRound(absl::Duration timeout) {
   if (!needs_result()) return;
   reader_.StartWatch(
-      SteadyNow(), {.idle_timeout = patience, .min_rate = 0, .max_time = absl::InfiniteDuration()});
+      SteadyNow(), {.idle_timeout = timeout, .min_rate = 0, .max_time = absl::InfiniteDuration()});
   if (StreamMessage* next = reader_.NextMessage()) {
     const absl::Status status = reader_.AtHeader() ? HandleHeader(*next) : TooManyBytes();
     if (!status.ok()) return End(status);

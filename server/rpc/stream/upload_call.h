@@ -62,11 +62,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
 
   void ReleaseResources() override;
 
-  // Pins the factor that the header names. `acquire` is AcquireDense or AcquireBatch.
-  using AcquireFactor = absl::StatusOr<FactorCache::Pin> (*)(FactorCache& cache,
-                                                             const std::string& tenant,
-                                                             const Handle& handle);
-  absl::StatusOr<FactorCache::Pin> AcquireNamed(const std::string& handle, AcquireFactor acquire)
+  // Pins the factor that the header names.
+  absl::StatusOr<FactorCache::Pin> AcquireNamed(const std::string& handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Whether the payloads come in rounds, each with its own header and reply. The last byte of the
@@ -77,8 +74,8 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // Ends an answered round. Its steps are no longer used.
   void EndRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for the header of the next round or for the end of the stream, which ends the call. The
-  // client must send the header within `patience`. Call after EndRound().
-  void NextRound(absl::Duration patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // client must send the header within `timeout`. Call after EndRound().
+  void NextRound(absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the call waits for the next round's header.
   bool BetweenRounds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return rounds_ > 0 && phase() == CallPhase::kHeader;

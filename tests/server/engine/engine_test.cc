@@ -24,8 +24,8 @@
 #include "kernels/util/status_macros.h"
 #include "server/engine/batching/dynamic_batcher.h"
 #include "server/engine/error.h"
-#include "server/engine/plan/factor_step.h"
-#include "server/engine/plan/solve_step.h"
+#include "server/engine/plan/cached_solve.h"
+#include "server/engine/plan/factor_plan.h"
 #include "server/engine/plan/step_group.h"
 #include "server/engine/series/series.h"
 #include "tests/support/fake_device.h"
@@ -143,10 +143,11 @@ class EngineTest : public ::testing::Test {
                         "\n", text);
   }
 
-  // Does what a transport does with the steps of a job: reserves their memory, sends the payloads
-  // and runs `work` on a worker.
-  absl::Status RunJob(StepGroup steps, const std::vector<std::string>& payloads,
-                      const std::function<absl::Status(ExecutionContext&)>& work) {
+  // Does what a transport does with a job: reserves the memory of its steps, sends the payloads and
+  // runs it on a worker.
+  template <class Result>
+  absl::StatusOr<Result> RunJob(JobPlan<Result>& plan, const std::vector<std::string>& payloads) {
+    StepGroup steps(plan.steps());
     CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, steps.PlanDense());
     CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(*engine_, steps.slot(), need));
     CROUT_RETURN_IF_ERROR(steps.AdmitDense(std::move(memory)));
@@ -157,56 +158,28 @@ class EngineTest : public ::testing::Test {
       CROUT_RETURN_IF_ERROR(steps.Analyze(kNever, [](PayloadStep&) { return false; }));
       CROUT_RETURN_IF_ERROR(steps.Assemble(*engine_, kNever));
     }
-    absl::Status status;
-    const auto job =
-        std::make_shared<WorkJob>([&](ExecutionContext& context) { status = work(context); });
+    absl::StatusOr<Result> result = absl::UnknownError("the job did not run");
+    const auto job = std::make_shared<WorkJob>([&](ExecutionContext& context) {
+      result = plan.Run(context, {kNever, kNever}, timings_);
+    });
     CROUT_RETURN_IF_ERROR(steps.slot().scheduler->Submit(job));
     CROUT_RETURN_IF_ERROR(job->Wait());
-    return status;
+    return result;
   }
 
   absl::StatusOr<FactorInfo> Factor(const MatrixSpec& spec, const std::string& payload,
                                     const FactorRequest& request = {}) {
-    CROUT_ASSIGN_OR_RETURN(
-        const auto step,
-        PlaceStep(*engine_, "",
-                  [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorStep>> {
-                    CROUT_ASSIGN_OR_RETURN(auto made,
-                                           FactorStep::Create(*engine_, spec, request, slot, true));
-                    made->AllowSparse(kTenant);
-                    return made;
-                  }));
-    NewFactor factor;
-    CROUT_RETURN_IF_ERROR(
-        RunJob(std::vector<PayloadStep*>{step.get()}, {payload}, [&](ExecutionContext& context) {
-          CROUT_ASSIGN_OR_RETURN(factor, step->Run(context, kNever, timings_));
-          return absl::OkStatus();
-        }));
-    return cache_->Insert(std::move(factor), Options());
+    CROUT_ASSIGN_OR_RETURN(const auto plan, PlanFactor(*engine_, spec, request, kTenant));
+    CROUT_ASSIGN_OR_RETURN(FactorResult result, RunJob(*plan, {payload}));
+    return cache_->Insert(std::move(result.factor), Options());
   }
 
   absl::StatusOr<HostMatrix> Solve(const Handle& handle, const HostMatrix& b, int64_t n) {
     CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, cache_->Acquire(kTenant, handle));
-    CROUT_ASSIGN_OR_RETURN(const auto step,
-                           SolveStep::Create(
-                               *engine_, Dense(n, kNrhs), {}, "options", pin.slot(),
-                               [&] {
-                                 return ExpectedFactor{pin.summary(), pin.has_matrix()};
-                               },
-                               absl::StatusCode::kFailedPrecondition));
-    step->AddPromotion(pin.promotion_bytes());
-    HostMatrix x;
-    CROUT_RETURN_IF_ERROR(
-        RunJob(std::vector<PayloadStep*>{step.get()}, {Bytes(b)}, [&](ExecutionContext& context) {
-          bool promoted = false;
-          CROUT_ASSIGN_OR_RETURN(const Factorization* factor,
-                                 pin.OnDevice(context, step->TakePromotion(), &promoted));
-          CROUT_ASSIGN_OR_RETURN(const Solution solution,
-                                 step->Run(context, *factor, kNever, timings_));
-          x = Copy(*solution.x, n * kNrhs);
-          return absl::OkStatus();
-        }));
-    return x;
+    CROUT_ASSIGN_OR_RETURN(const auto plan,
+                           PlanCachedSolve(*engine_, std::move(pin), Dense(n, kNrhs), {}));
+    CROUT_ASSIGN_OR_RETURN(const CachedSolution solution, RunJob(*plan, {Bytes(b)}));
+    return Copy(*solution.x, n * kNrhs);
   }
 
   static InsertOptions Options() {
@@ -286,9 +259,9 @@ TEST_F(EngineTest, RefusesAnOptionByItsField) {
   request.algorithm = "multifrontal";
   MatrixSpec text;
   text.text = true;
-  const auto step = FactorStep::Create(*engine_, text, request, *devices_->slots().front(), true);
-  ASSERT_FALSE(step.ok());
-  EXPECT_THAT(FieldOf(step.status()), ::testing::Optional(::testing::HasSubstr("pivot_threshold")));
+  const auto plan = PlanFactor(*engine_, text, request, kTenant);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_THAT(FieldOf(plan.status()), ::testing::Optional(::testing::HasSubstr("pivot_threshold")));
 }
 
 // The budget holds one factor. The second moves the first to host memory, from which a solve
@@ -325,11 +298,7 @@ TEST_F(EngineTest, RunsASeries) {
     next.matrix = Dense(kN, kN);
     next.rhs = Dense(kN, kNrhs);
     ASSERT_OK_AND_ASSIGN(const auto steps, series->BeginStep(next));
-    SeriesAnswer answer;
-    ASSERT_OK(RunJob(steps->steps(), {Bytes(a), Bytes(b)}, [&](ExecutionContext& context) {
-      CROUT_ASSIGN_OR_RETURN(answer, steps->Run(context, kNever, timings_));
-      return absl::OkStatus();
-    }));
+    ASSERT_OK_AND_ASSIGN(SeriesAnswer answer, RunJob<SeriesAnswer>(*steps, {Bytes(a), Bytes(b)}));
     EXPECT_TRUE(answer.summary.solved);
     EXPECT_LT(testing::BackwardError(a, kN, Op::kNone, Copy(*answer.x, kN * kNrhs), b, kNrhs),
               1e-11);

@@ -173,7 +173,7 @@ constexpr char kTaken[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
 TraceExporterOptions Quick() {
   TraceExporterOptions options;
   options.delay = std::chrono::milliseconds(1);
-  options.patience = std::chrono::milliseconds(100);
+  options.timeout = std::chrono::milliseconds(100);
   options.retry = options.max_retry = std::chrono::milliseconds(1);
   return options;
 }
@@ -181,7 +181,7 @@ TraceExporterOptions Quick() {
 TEST(TraceExporterTest, SendsWhatIsAdded) {
   const Receiver receiver(kTaken);
   TraceExporterOptions options = Quick();
-  options.patience = std::chrono::minutes(1);
+  options.timeout = std::chrono::minutes(1);
   const auto exporter = *TraceExporter::Create(receiver.url(), options);
   for (int i = 0; i < 5; ++i) exporter->Add(SolveOf("a"));
   EXPECT_TRUE(Eventually([&] { return exporter->exported() == 5; }));
@@ -192,7 +192,7 @@ TEST(TraceExporterTest, SendsTheRestAtItsEnd) {
   const Receiver receiver(kTaken);
   TraceExporterOptions options = Quick();
   options.delay = std::chrono::hours(1);
-  options.patience = options.last_chance = std::chrono::minutes(1);
+  options.timeout = options.shutdown_timeout = std::chrono::minutes(1);
   (*TraceExporter::Create(receiver.url(), options))->Add(SolveOf("a"));
   EXPECT_EQ(receiver.requests(), 1);
 }
@@ -239,8 +239,8 @@ TEST(TraceExporterTest, AStuckReceiverDelaysNeitherCallsNorTheEnd) {
   TraceExporterOptions options = Quick();
   options.capacity = 10;
   options.batch = 1;
-  options.patience = std::chrono::hours(1);
-  options.last_chance = std::chrono::milliseconds(10);
+  options.timeout = std::chrono::hours(1);
+  options.shutdown_timeout = std::chrono::milliseconds(10);
   auto exporter = *TraceExporter::Create(silent.url(), options);
   exporter->Add(SolveOf("a"));
   ASSERT_TRUE(Eventually([&] { return silent.requests() == 1; }));  // blocks the thread

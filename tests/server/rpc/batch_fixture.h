@@ -31,7 +31,7 @@ inline Member Random(int64_t rows, int64_t cols, uint64_t seed) {
   return {rows, cols, RandomMatrix(rows, cols, seed)};
 }
 
-// An encoded batch: `spec` describes `data`. Also used for the right-hand sides of SolveBatch.
+// An encoded batch: `spec` describes `data`. Also used for the right-hand sides of a batch.
 struct Encoded {
   v1::BatchSpec spec;
   std::string data;
@@ -82,7 +82,7 @@ struct Factored {
 
 struct SolvedSystems {
   grpc::Status status;
-  v1::SolveBatchResult result;
+  v1::SolveResult result;
   std::vector<HostMatrix> x;
   std::vector<double> errors;
   std::vector<int32_t> info;
@@ -104,17 +104,17 @@ class RpcBatchTest : public RpcTest {
     return {Random(5, 5, 1), Random(1, 1, 2), Random(0, 0, 3), Random(40, 40, 4), Random(7, 3, 5)};
   }
 
-  Factored FactorWith(const v1::FactorizeBatchHeader& header, const std::string& data,
+  Factored FactorWith(const v1::FactorizeHeader& header, const std::string& data,
                       grpc::ClientContext* context = nullptr) {
     grpc::ClientContext own;
-    auto stream = stub().FactorizeBatch(context == nullptr ? &own : context);
-    v1::FactorizeBatchRequest request;
+    auto stream = stub().Factorize(context == nullptr ? &own : context);
+    v1::FactorizeRequest request;
     *request.mutable_header() = header;
     stream->Write(request);
     // Split the payload so that neither part ends at a member boundary.
     for (const auto& [begin, count] :
          {std::pair(size_t{0}, data.size() / 2 + 1), std::pair(data.size() / 2 + 1, data.size())}) {
-      v1::FactorizeBatchRequest next;
+      v1::FactorizeRequest next;
       if (begin < data.size()) next.set_data(data.substr(begin, count));
       stream->Write(next);
     }
@@ -123,35 +123,52 @@ class RpcBatchTest : public RpcTest {
   }
   template <class Stream>
   static Factored ReadReply(Stream& stream) {
+    return ReadReply<v1::FactorizeResponse>(stream);
+  }
+  template <class Response, class Stream>
+  static Factored ReadReply(Stream& stream) {
     Factored factored;
-    v1::FactorizeBatchResponse response;
+    Response response;
     while (stream.Read(&response)) {
-      factored.figures += response.data();
+      factored.figures += response.member_data();
       if (response.has_factor()) factored.factor = response.factor();
     }
     factored.status = stream.Finish();
     return factored;
   }
-  Factored Factor(const std::vector<Member>& members, const std::string& handle = "") {
+  Factored Factor(const std::vector<Member>& members) {
     const Encoded batch = Encode(members);
-    v1::FactorizeBatchHeader header;
-    *header.mutable_batch() = batch.spec;
-    header.set_handle(handle);
-    return FactorWith(header, batch.data);
+    return FactorWith(HeaderOf(batch), batch.data);
+  }
+  static v1::FactorizeHeader HeaderOf(const Encoded& batch) {
+    v1::FactorizeHeader header;
+    *header.mutable_matrix()->mutable_batch() = batch.spec;
+    return header;
+  }
+  Factored Refactor(const std::string& handle, const std::vector<Member>& members) {
+    const Encoded batch = Encode(members);
+    grpc::ClientContext context;
+    auto stream = stub().Refactorize(&context);
+    v1::RefactorizeRequest request;
+    request.mutable_header()->set_handle(handle);
+    *request.mutable_header()->mutable_matrix()->mutable_batch() = batch.spec;
+    request.set_data(batch.data);
+    stream->WriteLast(request, {});
+    return ReadReply<v1::RefactorizeResponse>(*stream);
   }
 
-  SolvedSystems SolveWith(const v1::SolveBatchHeader& header, const std::string& data,
+  SolvedSystems SolveWith(const v1::SolveHeader& header, const std::string& data,
                           const std::vector<Member>& rhs) {
     grpc::ClientContext context;
-    auto stream = stub().SolveBatch(&context);
-    v1::SolveBatchRequest request;
+    auto stream = stub().Solve(&context);
+    v1::SolveRequest request;
     *request.mutable_header() = header;
     request.set_data(data);
     stream->Write(request);
     stream->WritesDone();
     SolvedSystems solved;
     std::string reply;
-    v1::SolveBatchResponse response;
+    v1::SolveResponse response;
     while (stream->Read(&response)) {
       reply += response.data();
       if (response.has_result()) solved.result = response.result();
@@ -160,7 +177,7 @@ class RpcBatchTest : public RpcTest {
     if (solved.status.ok()) ReadSystems(reply, rhs, solved);
     return solved;
   }
-  // Unpacks the `data` of a SolveBatch reply into solutions, backward errors and info.
+  // Unpacks the `data` of a Solve reply into solutions, backward errors and info.
   static void ReadSystems(const std::string& reply, const std::vector<Member>& rhs,
                           SolvedSystems& solved) {
     size_t offset = 0;
@@ -172,12 +189,16 @@ class RpcBatchTest : public RpcTest {
     solved.info = Array<int32_t>(reply, offset + rhs.size() * sizeof(double), rhs.size());
     EXPECT_EQ(reply.size(), offset + rhs.size() * (sizeof(double) + sizeof(int32_t)));
   }
-  static v1::SolveBatchHeader Header(const std::string& handle, const Encoded& rhs) {
-    v1::SolveBatchHeader header;
+  static void SetRhs(const Encoded& rhs, v1::MatrixSpec& spec) {
+    v1::BatchRhsSpec& systems = *spec.mutable_batch_rhs();
+    systems.set_dtype(rhs.spec.dtype());
+    systems.set_systems(rhs.spec.members());
+    systems.set_value_bytes(rhs.spec.value_bytes());
+  }
+  static v1::SolveHeader Header(const std::string& handle, const Encoded& rhs) {
+    v1::SolveHeader header;
     header.set_handle(handle);
-    header.set_dtype(rhs.spec.dtype());
-    header.set_systems(rhs.spec.members());
-    header.set_value_bytes(rhs.spec.value_bytes());
+    SetRhs(rhs, *header.mutable_rhs());
     return header;
   }
   SolvedSystems SolveMembers(const std::string& handle, const std::vector<int64_t>& members,

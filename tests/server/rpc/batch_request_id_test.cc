@@ -22,18 +22,17 @@ class RpcBatchRequestIdTest : public RpcBatchTest {
  protected:
   Factored WithId(const std::vector<Member>& members, grpc::ClientContext* context = nullptr) {
     const Encoded batch = Encode(members);
-    v1::FactorizeBatchHeader header;
-    *header.mutable_batch() = batch.spec;
+    v1::FactorizeHeader header = HeaderOf(batch);
     header.mutable_cache()->set_request_id(kId);
     return InOneMessage(header, batch.data, context);
   }
   // Sends the whole request in one message. The server may answer a call before all of its messages
   // have arrived; a blocking Write would then never return.
-  Factored InOneMessage(const v1::FactorizeBatchHeader& header, const std::string& data,
+  Factored InOneMessage(const v1::FactorizeHeader& header, const std::string& data,
                         grpc::ClientContext* context = nullptr) {
     grpc::ClientContext own;
-    auto stream = stub().FactorizeBatch(context == nullptr ? &own : context);
-    v1::FactorizeBatchRequest request;
+    auto stream = stub().Factorize(context == nullptr ? &own : context);
+    v1::FactorizeRequest request;
     *request.mutable_header() = header;
     request.set_data(data);
     stream->WriteLast(request, {});
@@ -79,7 +78,7 @@ TEST_F(RpcBatchRequestIdTest, TheVersionThatTookItsPlaceHasTheId) {
   const Factored first = WithId(members);
   std::vector<Member> next = members;
   next[3] = Random(40, 40, 77);
-  const Factored replaced = Factor(next, first.factor.handle());
+  const Factored replaced = Refactor(first.factor.handle(), next);
   ASSERT_TRUE(replaced.status.ok());
   const Factored again = WithId(members);
   EXPECT_EQ(again.factor.version(), 2);
@@ -127,8 +126,7 @@ TEST_F(RpcBatchRequestIdTest, AFailureLeavesTheIdToAWaitingCall) {
   std::vector<Member> members = Mixed();
   Encoded wrong = Encode(members);
   wrong.data.resize(wrong.data.size() - 8);
-  v1::FactorizeBatchHeader header;
-  *header.mutable_batch() = wrong.spec;
+  v1::FactorizeHeader header = HeaderOf(wrong);
   header.mutable_cache()->set_request_id(kId);
   ExpectRefused(InOneMessage(header, wrong.data).status, StatusCode::INVALID_ARGUMENT, "bytes");
   EXPECT_TRUE(WithId(members).status.ok());
@@ -163,7 +161,8 @@ TEST_F(RpcBatchRequestIdTest, TheIdOfASingleMatrixIsRefusedAndTheOtherWayRound) 
   ExpectRefused(WithId(Mixed()).status, StatusCode::FAILED_PRECONDITION, "header.cache.request_id");
   ASSERT_OK(core().engine.cache.Release("default", *Handle::Parse(handle)));
   ASSERT_TRUE(WithId(Mixed()).status.ok());
-  ExpectRefused(factorize().first, StatusCode::FAILED_PRECONDITION, "FactorizeBatch");
+  ExpectRefused(factorize().first, StatusCode::FAILED_PRECONDITION,
+                "header.cache.request_id: this id belongs to the factor of a batch");
 }
 
 TEST_F(RpcBatchRequestIdTest, FiguresThatDoNotFitAreRefused) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// FactorizeAndSolveBatch (FactorizeBatch and SolveBatch in one call) and GetBatchFactors.
+// FactorizeAndSolve of batches, and downloads of members by GetFactors.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -26,26 +26,26 @@ struct BothAnswers {
 
 struct Downloaded {
   grpc::Status status;
-  v1::GetBatchFactorsHeader header;
+  v1::GetFactorsHeader header;
   std::string data;
 };
 
 class RpcBatchSolveTest : public RpcBatchTest {
  protected:
-  static v1::FactorizeAndSolveBatchHeader HeaderOf(const Encoded& batch, const Encoded& rhs) {
-    v1::FactorizeAndSolveBatchHeader header;
-    *header.mutable_batch() = batch.spec;
-    header.set_systems(rhs.spec.members());
-    header.set_rhs_value_bytes(rhs.spec.value_bytes());
+  using RpcBatchTest::HeaderOf;
+  static v1::FactorizeAndSolveHeader HeaderOf(const Encoded& batch, const Encoded& rhs) {
+    v1::FactorizeAndSolveHeader header;
+    *header.mutable_matrix()->mutable_batch() = batch.spec;
+    SetRhs(rhs, *header.mutable_rhs());
     return header;
   }
 
-  BothAnswers Call(const v1::FactorizeAndSolveBatchHeader& header, const std::string& data,
+  BothAnswers Call(const v1::FactorizeAndSolveHeader& header, const std::string& data,
                    const std::string& rhs_data, const std::vector<Member>& rhs,
                    grpc::ClientContext* context = nullptr) {
     grpc::ClientContext own;
-    auto stream = stub().FactorizeAndSolveBatch(context == nullptr ? &own : context);
-    v1::FactorizeAndSolveBatchRequest request;
+    auto stream = stub().FactorizeAndSolve(context == nullptr ? &own : context);
+    v1::FactorizeAndSolveRequest request;
     *request.mutable_header() = header;
     request.set_data(data);
     stream->Write(request);
@@ -55,11 +55,11 @@ class RpcBatchSolveTest : public RpcBatchTest {
     stream->WritesDone();
     BothAnswers answer;
     std::string reply;
-    v1::FactorizeAndSolveBatchResponse response;
+    v1::FactorizeAndSolveResponse response;
     while (stream->Read(&response)) {
-      EXPECT_TRUE(response.data().empty() || reply.empty()) << "the solution comes last";
-      answer.figures += response.data();
-      reply += response.solution_data();
+      EXPECT_TRUE(response.member_data().empty() || reply.empty()) << "the solution comes last";
+      answer.figures += response.member_data();
+      reply += response.data();
       if (response.has_factor()) answer.factor = response.factor();
       if (response.has_result()) answer.solved.result = response.result();
     }
@@ -72,13 +72,13 @@ class RpcBatchSolveTest : public RpcBatchTest {
                       const std::string& tenant = "") {
     grpc::ClientContext context;
     if (!tenant.empty()) context.AddMetadata("crout-tenant", tenant);
-    v1::GetBatchFactorsRequest request;
+    v1::GetFactorsRequest request;
     request.set_handle(handle);
     request.set_first(first);
     request.set_count(count);
-    auto stream = stub().GetBatchFactors(&context, request);
+    auto stream = stub().GetFactors(&context, request);
     Downloaded downloaded;
-    v1::GetBatchFactorsResponse response;
+    v1::GetFactorsResponse response;
     while (stream->Read(&response)) {
       if (response.has_header()) downloaded.header = response.header();
       downloaded.data += response.data();
@@ -115,7 +115,7 @@ class RpcBatchSolveTest : public RpcBatchTest {
 TEST_F(RpcBatchSolveTest, AnswersAsTheTwoCallsDo) {
   const Encoded batch = Encode(Mixed());
   const Encoded rhs = Encode(Sides(), Systems());
-  v1::FactorizeAndSolveBatchHeader header = HeaderOf(batch, rhs);
+  v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
   header.mutable_cache()->set_name("both");
   const BothAnswers both = Call(header, batch.data, rhs.data, Sides());
   ASSERT_TRUE(both.status.ok()) << both.status.error_message();
@@ -140,7 +140,7 @@ TEST_F(RpcBatchSolveTest, AnswersAsTheTwoCallsDo) {
   WaitUntil(
       [&] {
         return SampleOf(core().metrics.Scrape(),
-                        "crout_requests_total{code=\"OK\",method=\"FactorizeAndSolveBatch\"}") == 1;
+                        "crout_requests_total{code=\"OK\",method=\"FactorizeAndSolve\"}") == 1;
       },
       "the call to be counted");
 }
@@ -148,13 +148,13 @@ TEST_F(RpcBatchSolveTest, AnswersAsTheTwoCallsDo) {
 TEST_F(RpcBatchSolveTest, WithoutALeaseNothingIsKept) {
   const Encoded batch = Encode(Mixed());
   const Encoded rhs = Encode(Sides(), Systems());
-  v1::FactorizeAndSolveBatchHeader header = HeaderOf(batch, rhs);
+  v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
   const BothAnswers dropped = Call(header, batch.data, rhs.data, Sides());
   ASSERT_TRUE(dropped.status.ok()) << dropped.status.error_message();
   EXPECT_EQ(dropped.factor.handle(), "");
   EXPECT_LT(dropped.solved.result.backward_error(), 1e-14);
   ExpectHeldSoon(before_);
-  header.set_verify(false);
+  header.mutable_solve()->set_verify(false);
   const BothAnswers unverified = Call(header, batch.data, rhs.data, Sides());
   ASSERT_TRUE(unverified.status.ok());
   EXPECT_EQ(unverified.solved.x, dropped.solved.x);
@@ -171,7 +171,7 @@ TEST_F(RpcBatchSolveTest, ASingularMemberSpoilsItself) {
   const BothAnswers answer = Call(HeaderOf(batch, rhs), batch.data, rhs.data, Sides());
   ASSERT_TRUE(answer.status.ok());
   EXPECT_EQ(answer.factor.batch().singular(), 1);
-  EXPECT_EQ(answer.solved.result.singular(), 1);
+  EXPECT_EQ(answer.solved.result.batch().singular(), 1);
   EXPECT_EQ(answer.solved.info, (std::vector<int32_t>{0, 1, 0}));
   EXPECT_TRUE(std::isnan(answer.solved.x[1][0]));
   EXPECT_LT(answer.solved.errors[2], 1e-14);
@@ -201,7 +201,7 @@ TEST_F(RpcBatchSolveTest, MembersAreCountedByDeviceAndWork) {
 TEST_F(RpcBatchSolveTest, NothingIsABatchToo) {
   const Encoded batch = Encode({});
   const Encoded rhs = Encode({});
-  v1::FactorizeAndSolveBatchHeader header = HeaderOf(batch, rhs);
+  v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
   header.mutable_cache();
   const BothAnswers answer = Call(header, "", "", {});
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
@@ -214,33 +214,45 @@ TEST_F(RpcBatchSolveTest, NothingIsABatchToo) {
 TEST_F(RpcBatchSolveTest, WhatIsDeclaredHasToHold) {
   const Encoded batch = Encode(Mixed());
   const Encoded rhs = Encode(Sides(), Systems());
-  const auto refused = [&](const std::function<void(v1::FactorizeAndSolveBatchHeader&)>& change,
+  const auto refused = [&](const std::function<void(v1::FactorizeAndSolveHeader&)>& change,
                            const std::string& data, const std::string& rhs_data,
                            const std::string& text) {
-    v1::FactorizeAndSolveBatchHeader header = HeaderOf(batch, rhs);
+    v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
     change(header);
     ExpectRefused(Call(header, data, rhs_data, {}).status, StatusCode::INVALID_ARGUMENT, text);
     ExpectHeldSoon(before_);
   };
-  using Header = v1::FactorizeAndSolveBatchHeader;
+  using Header = v1::FactorizeAndSolveHeader;
   const auto declared = [&](const std::function<void(Header&)>& change, const std::string& text) {
     refused(change, batch.data, rhs.data, text);
   };
-  declared([](Header& h) { h.mutable_batch()->set_members(int64_t{1} << 31); },
-           "header.batch.members");
-  declared([](Header& h) { h.mutable_batch()->set_total_cols(INT64_MAX); }, "contradict");
-  declared([](Header& h) { h.set_systems(-1); },
-           "header.systems: right-hand sides for -1 members of a batch of 5");
-  declared([](Header& h) { h.set_systems(6); },
-           "header.systems: right-hand sides for 6 members of a batch of 5");
-  declared([](Header& h) { h.set_rhs_value_bytes(-8); }, "header.rhs_value_bytes");
-  declared([](Header& h) { h.set_rhs_value_bytes(INT64_MAX - 7); }, "header.rhs_value_bytes: ");
-  declared([](Header& h) { h.set_rhs_value_bytes(h.rhs_value_bytes() + 16); }, "header.systems");
-  declared([](Header& h) { h.set_operation(static_cast<v1::Operation>(7)); }, "operation");
+  declared([](Header& h) { h.mutable_matrix()->mutable_batch()->set_members(int64_t{1} << 31); },
+           "header.matrix.batch.members");
+  declared([](Header& h) { h.mutable_matrix()->mutable_batch()->set_total_cols(INT64_MAX); },
+           "contradict");
+  declared([](Header& h) { h.mutable_rhs()->mutable_batch_rhs()->set_systems(-1); },
+           "header.rhs.batch_rhs.systems: right-hand sides for -1 members of a batch of 5");
+  declared([](Header& h) { h.mutable_rhs()->mutable_batch_rhs()->set_systems(6); },
+           "header.rhs.batch_rhs.systems: right-hand sides for 6 members of a batch of 5");
+  const auto value_bytes = [&](int64_t bytes, const std::string& text) {
+    declared([bytes](Header& h) { h.mutable_rhs()->mutable_batch_rhs()->set_value_bytes(bytes); },
+             text);
+  };
+  value_bytes(-8, "header.rhs.batch_rhs.value_bytes");
+  value_bytes(INT64_MAX - 7, "header.rhs.batch_rhs.value_bytes: ");
+  value_bytes(rhs.spec.value_bytes() + 16, "header.rhs");
+  declared([](Header& h) { h.mutable_rhs()->clear_format(); }, "header.rhs");
+  declared([](Header& h) { *h.mutable_rhs() = Dense(5, 1); },
+           "header.rhs: the factor is of a batch");
+  declared([](Header& h) { *h.mutable_matrix() = Dense(5, 5); },
+           "header.rhs.batch_rhs: right-hand sides of a batch need a batch");
+  declared([](Header& h) { h.mutable_solve()->set_error_bound(true); }, "header.solve.error_bound");
+  declared([](Header& h) { h.mutable_solve()->set_operation(static_cast<v1::Operation>(7)); },
+           "operation");
   declared([](Header& h) { h.mutable_cache()->set_request_id("a"); }, "request_id");
   const auto as_is = [](Header&) {};
-  refused(as_is, batch.data.substr(8), rhs.data, "header.batch");
-  refused(as_is, batch.data, rhs.data.substr(16), "header.systems");
+  refused(as_is, batch.data.substr(8), rhs.data, "header.matrix");
+  refused(as_is, batch.data, rhs.data.substr(16), "header.rhs");
   refused(as_is, batch.data, rhs.data + "12345678", "more bytes");
   refused(as_is, batch.data, Encode(Sides(), {0, 1, 4}).data, "7 x 3");
   refused(as_is, batch.data, Encode(Sides(), {1, 0, 3}).data, "ascending");
@@ -249,8 +261,8 @@ TEST_F(RpcBatchSolveTest, WhatIsDeclaredHasToHold) {
 TEST_F(RpcBatchSolveTest, WhatDoesNotFitIsRefusedBeforeItsBytes) {
   const Encoded batch = Encode(Mixed());
   const Encoded rhs = Encode(Sides(), Systems());
-  v1::FactorizeAndSolveBatchHeader header = HeaderOf(batch, rhs);
-  header.set_rhs_value_bytes(int64_t{1} << 30);
+  v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
+  header.mutable_rhs()->mutable_batch_rhs()->set_value_bytes(int64_t{1} << 30);
   ExpectRefused(Call(header, "", "", {}).status, StatusCode::RESOURCE_EXHAUSTED, "");
   ExpectHeldSoon(before_);
 }
@@ -264,7 +276,7 @@ TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
   });
   const Encoded batch = Encode(Mixed());
   const Encoded rhs = Encode(Sides(), Systems());
-  v1::FactorizeAndSolveBatchHeader header = HeaderOf(batch, rhs);
+  v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
   header.mutable_cache();
   EXPECT_EQ(Call(header, batch.data, rhs.data, {}, &context).status.error_code(),
             StatusCode::CANCELLED);
@@ -279,8 +291,7 @@ TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
 // and is released like the handle of one matrix. Its release frees the memory of all members.
 TEST_F(RpcBatchSolveTest, LeasesAreAsThoseOfOneMatrix) {
   const Encoded batch = Encode(Mixed());
-  v1::FactorizeBatchHeader header;
-  *header.mutable_batch() = batch.spec;
+  v1::FactorizeHeader header = HeaderOf(batch);
   header.mutable_cache()->mutable_lease()->set_seconds(60);
   const std::vector<Member> rhs = {Random(40, 1, 3)};
   const auto lease = [&](const std::string& handle, int64_t seconds) {
@@ -374,7 +385,8 @@ TEST_F(RpcBatchSolveTest, DownloadsHaveToBeOfMembersThatAreThere) {
   ExpectHeldSoon(held);
   v1::Factor dense;
   ASSERT_TRUE(Factorize(5, &dense).ok());
-  ExpectRefused(Download(dense.handle()).status, StatusCode::FAILED_PRECONDITION, "single matrix");
+  ExpectRefused(Download(dense.handle(), 0, 1).status, StatusCode::INVALID_ARGUMENT,
+                "count: the handle belongs to a single matrix");
 }
 
 TEST_F(RpcBatchSolveTest, ADownloadThatDoesNotFitIsRefused) {

@@ -74,7 +74,7 @@ TEST_F(RpcBatchTest, ASingularMemberSpoilsItself) {
   ASSERT_TRUE(solved.status.ok());
   EXPECT_EQ(solved.info, (std::vector<int32_t>{0, 1}));
   EXPECT_TRUE(std::isnan(solved.x[1][0]));
-  EXPECT_EQ(solved.result.singular(), 1);
+  EXPECT_EQ(solved.result.batch().singular(), 1);
   EXPECT_EQ(solved.result.backward_error(), solved.errors[0]);
 }
 
@@ -82,7 +82,7 @@ TEST_F(RpcBatchTest, ABatchIsReplacedByOneOfTheSameSizes) {
   std::vector<Member> members = Mixed();
   const std::string handle = Factor(members).factor.handle();
   members[0] = Random(5, 5, 77);
-  const Factored next = Factor(members, handle);
+  const Factored next = Refactor(handle, members);
   ASSERT_TRUE(next.status.ok()) << next.status.error_message();
   EXPECT_EQ(next.factor.handle(), handle);
   EXPECT_EQ(next.factor.version(), 2);
@@ -90,7 +90,7 @@ TEST_F(RpcBatchTest, ABatchIsReplacedByOneOfTheSameSizes) {
   const SolvedSystems solved = SolveMembers(handle, {0}, rhs);
   EXPECT_LT(BackwardError(members[0].values, 5, Op::kNone, solved.x[0], rhs[0].values, 1), 1e-14);
   members.pop_back();
-  ExpectRefused(Factor(members, handle).status, StatusCode::FAILED_PRECONDITION, "has 5 members");
+  ExpectRefused(Refactor(handle, members).status, StatusCode::FAILED_PRECONDITION, "has 5 members");
 }
 
 TEST_F(RpcBatchTest, EachKindOfFactorHasItsCalls) {
@@ -99,11 +99,21 @@ TEST_F(RpcBatchTest, EachKindOfFactorHasItsCalls) {
   ASSERT_TRUE(Factorize(5, &dense).ok());
   RpcTest::Solved solved;
   ExpectRefused(Solve(batch, std::vector<double>(40), &solved), StatusCode::FAILED_PRECONDITION,
-                "SolveBatch");
+                "header.rhs: the factor is of a batch");
   ExpectRefused(SolveMembers(dense.handle(), {0}, {Random(5, 1, 1)}).status,
                 StatusCode::FAILED_PRECONDITION, "single matrix");
-  ExpectRefused(Factor(Mixed(), dense.handle()).status, StatusCode::FAILED_PRECONDITION,
-                "Refactorize");
+  ExpectRefused(Refactor(dense.handle(), Mixed()).status, StatusCode::FAILED_PRECONDITION,
+                "header.matrix: the handle belongs to a single matrix");
+  grpc::ClientContext of_matrix;
+  auto refactorize = stub().Refactorize(&of_matrix);
+  v1::RefactorizeRequest request;
+  request.mutable_header()->set_handle(batch);
+  *request.mutable_header()->mutable_matrix() = Dense(40, 40);
+  refactorize->WriteLast(request, {});
+  v1::RefactorizeResponse response;
+  EXPECT_FALSE(refactorize->Read(&response));
+  ExpectRefused(refactorize->Finish(), StatusCode::FAILED_PRECONDITION,
+                "header.matrix: the handle belongs to a batch");
   grpc::ClientContext of_series;
   v1::SolveSeriesRequest step;
   step.mutable_header()->set_handle(batch);
@@ -112,58 +122,87 @@ TEST_F(RpcBatchTest, EachKindOfFactorHasItsCalls) {
   series->Write(step);
   v1::SolveSeriesResponse none;
   EXPECT_FALSE(series->Read(&none));
-  ExpectRefused(series->Finish(), StatusCode::FAILED_PRECONDITION, "SolveBatch");
-  grpc::ClientContext context;
-  v1::GetFactorsRequest request;
-  request.set_handle(batch);
-  v1::GetFactorsResponse response;
-  auto stream = stub().GetFactors(&context, request);
-  EXPECT_FALSE(stream->Read(&response));
-  ExpectRefused(stream->Finish(), StatusCode::FAILED_PRECONDITION, "batch");
+  ExpectRefused(series->Finish(), StatusCode::FAILED_PRECONDITION, "belongs to a batch");
+}
+
+TEST_F(RpcBatchTest, OptionsThatBatchesLackAreRefused) {
+  const Encoded batch = Encode(Mixed());
+  const auto refused = [&](const std::function<void(v1::FactorizeOptions&)>& change,
+                           const std::string& field) {
+    v1::FactorizeHeader header = HeaderOf(batch);
+    change(*header.mutable_options());
+    ExpectRefused(FactorWith(header, batch.data).status, StatusCode::INVALID_ARGUMENT,
+                  "header.options." + field);
+  };
+  refused([](v1::FactorizeOptions& o) { o.set_algorithm(v1::ALGORITHM_GETRF); }, "algorithm");
+  refused([](v1::FactorizeOptions& o) { o.set_factor_dtype(v1::DTYPE_FLOAT32); }, "factor_dtype");
+  refused([](v1::FactorizeOptions& o) { o.set_precision(v1::FACTOR_PRECISION_AUTO); }, "precision");
+  refused([](v1::FactorizeOptions& o) { o.set_equilibrate(v1::EQUILIBRATE_ON); }, "equilibrate");
+  refused([](v1::FactorizeOptions& o) { o.mutable_parameters(); }, "parameters");
+  refused([](v1::FactorizeOptions& o) { o.set_pivot_threshold(0.5); }, "pivot_threshold");
+  refused([](v1::FactorizeOptions& o) { o.set_condition(true); }, "condition");
+  refused([](v1::FactorizeOptions& o) { o.set_determinant(true); }, "determinant");
+  v1::FactorizeHeader named = HeaderOf(batch);
+  named.mutable_options()->set_algorithm(v1::ALGORITHM_IRR_LU);
+  const Factored factored = FactorWith(named, batch.data);
+  ASSERT_TRUE(factored.status.ok()) << factored.status.error_message();
+  const std::vector<Member> rhs = {Random(5, 1, 1)};
+  const Encoded encoded = Encode(rhs, {0});
+  const auto unsolved = [&](const std::function<void(v1::SolveOptions&)>& change,
+                            const std::string& field) {
+    v1::SolveHeader header = Header(factored.factor.handle(), encoded);
+    change(*header.mutable_options());
+    ExpectRefused(SolveWith(header, encoded.data, rhs).status, StatusCode::INVALID_ARGUMENT,
+                  "header.options." + field);
+  };
+  unsolved([](v1::SolveOptions& o) { o.set_solver(v1::SOLVER_TRSM); }, "solver");
+  unsolved([](v1::SolveOptions& o) { o.set_error_bound(true); }, "error_bound");
+  unsolved([](v1::SolveOptions& o) { o.set_max_refinement_steps(1); }, "max_refinement_steps");
+  unsolved([](v1::SolveOptions& o) { o.set_solver_tolerance(0.1); }, "solver_tolerance");
+  unsolved([](v1::SolveOptions& o) { o.set_componentwise_error(true); }, "componentwise_error");
+  unsolved([](v1::SolveOptions& o) { o.set_refine_componentwise(true); }, "refine_componentwise");
 }
 
 TEST_F(RpcBatchTest, WhatIsDeclaredHasToHold) {
   const Encoded good = Encode(Mixed());
-  const auto refused = [&](const std::function<void(v1::FactorizeBatchHeader&)>& change,
+  const auto refused = [&](const std::function<void(v1::FactorizeHeader&)>& change,
                            const std::string& data, const std::string& text) {
-    v1::FactorizeBatchHeader header;
-    *header.mutable_batch() = good.spec;
+    v1::FactorizeHeader header = HeaderOf(good);
     change(header);
     ExpectRefused(FactorWith(header, data).status, StatusCode::INVALID_ARGUMENT, text);
     ExpectHeldSoon(before_);
   };
   const auto spec = [&](const std::function<void(v1::BatchSpec&)>& change,
                         const std::string& text) {
-    refused([&](v1::FactorizeBatchHeader& header) { change(*header.mutable_batch()); }, good.data,
-            text);
+    refused([&](v1::FactorizeHeader& header) { change(*header.mutable_matrix()->mutable_batch()); },
+            good.data, text);
   };
-  spec([](v1::BatchSpec& s) { s.set_members(-1); }, "header.batch.members");
-  spec([](v1::BatchSpec& s) { s.set_members(int64_t{1} << 31); }, "header.batch.members");
+  spec([](v1::BatchSpec& s) { s.set_members(-1); }, "header.matrix.batch.members");
+  spec([](v1::BatchSpec& s) { s.set_members(int64_t{1} << 31); }, "header.matrix.batch.members");
   spec([](v1::BatchSpec& s) { s.set_max_rows(4097); }, "max_n");
-  spec([](v1::BatchSpec& s) { s.set_max_cols(-1); }, "max_n");
+  spec([](v1::BatchSpec& s) { s.set_max_cols(-1); }, "header.matrix.batch.max_cols");
   spec([](v1::BatchSpec& s) { s.set_total_rows(-1); }, "contradict");
   spec([](v1::BatchSpec& s) { s.set_total_cols(int64_t{1} << 61); }, "contradict");
   spec([](v1::BatchSpec& s) { s.set_total_cols(s.total_cols() - 1); }, "total_cols");
   spec([](v1::BatchSpec& s) { s.set_value_bytes(-8); }, "value_bytes");
   spec([](v1::BatchSpec& s) { s.set_value_bytes(s.value_bytes() + 1); }, "value_bytes");
-  spec([](v1::BatchSpec& s) { s.set_value_bytes(INT64_MAX - 7); }, "header.batch");
+  spec([](v1::BatchSpec& s) { s.set_value_bytes(INT64_MAX - 7); }, "header.matrix.batch");
   spec([](v1::BatchSpec& s) { s.set_dtype(static_cast<v1::Dtype>(9)); }, "unknown type");
   spec([](v1::BatchSpec& s) { s.set_max_rows(41); }, "the header declares 41");
   spec([](v1::BatchSpec& s) { s.set_value_bytes(s.value_bytes() + 16); }, "bytes");
-  refused([](v1::FactorizeBatchHeader&) {}, good.data.substr(8), "bytes");
-  refused([](v1::FactorizeBatchHeader&) {}, good.data + "12345678", "more bytes");
-  refused(
-      [](v1::FactorizeBatchHeader& h) { h.mutable_cache()->set_request_id(std::string(129, 'a')); },
-      good.data, "request_id");
+  refused([](v1::FactorizeHeader&) {}, good.data.substr(8), "bytes");
+  refused([](v1::FactorizeHeader&) {}, good.data + "12345678", "more bytes");
+  refused([](v1::FactorizeHeader& h) { h.mutable_cache()->set_request_id(std::string(129, 'a')); },
+          good.data, "request_id");
   // An invalid size.
   std::string data = good.data;
   const int64_t negative = -5;
   std::memcpy(data.data(), &negative, sizeof(negative));
-  refused([](v1::FactorizeBatchHeader&) {}, data, "member 0 is -5 x 5");
+  refused([](v1::FactorizeHeader&) {}, data, "member 0 is -5 x 5");
   // Sizes that are valid individually but overflow in sum.
   const std::vector<int64_t> largest(2 * 5, INT32_MAX);
   std::memcpy(data.data(), largest.data(), largest.size() * sizeof(int64_t));
-  refused([](v1::FactorizeBatchHeader&) {}, data, "together overflows");
+  refused([](v1::FactorizeHeader&) {}, data, "together overflows");
 }
 
 TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
@@ -179,39 +218,35 @@ TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
   refused({4}, {Random(7, 1, 1)}, "7 x 3");
   refused({0}, {Random(6, 1, 1)}, "declares");
   const Encoded rhs = Encode({Random(5, 1, 1)}, {0});
-  v1::SolveBatchHeader header = Header(handle, rhs);
-  header.set_dtype(v1::DTYPE_FLOAT32);
+  v1::SolveHeader header = Header(handle, rhs);
+  header.mutable_rhs()->mutable_batch_rhs()->set_dtype(v1::DTYPE_FLOAT32);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
                 "the batch is f64");
   header = Header(handle, rhs);
-  header.set_systems(6);
+  header.mutable_rhs()->mutable_batch_rhs()->set_systems(6);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
-                "header.systems: right-hand sides for 6 members of a batch of 5");
+                "header.rhs.batch_rhs.systems: right-hand sides for 6 members of a batch of 5");
   header = Header(handle, rhs);
-  header.set_value_bytes(INT64_MAX - 7);
+  header.mutable_rhs()->mutable_batch_rhs()->set_value_bytes(INT64_MAX - 7);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT,
-                "header.value_bytes: ");
+                "header.rhs.batch_rhs.value_bytes: ");
   header = Header(handle, rhs);
-  header.set_operation(static_cast<v1::Operation>(7));
+  header.mutable_options()->set_operation(static_cast<v1::Operation>(7));
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::INVALID_ARGUMENT, "operation");
   header = Header("7777777777777777777777777q", rhs);
   ExpectRefused(SolveWith(header, rhs.data, {}).status, StatusCode::NOT_FOUND, "");
 }
 
-TEST_F(RpcBatchTest, WithoutItsMatricesABatchIsSmallerAndNotVerified) {
+TEST_F(RpcBatchTest, WithoutItsMatricesABatchIsNotVerified) {
   const Encoded batch = Encode(Mixed());
-  v1::FactorizeBatchHeader header;
-  *header.mutable_batch() = batch.spec;
-  header.set_keep_matrix(false);
+  v1::FactorizeHeader header = HeaderOf(batch);
+  header.mutable_options()->set_keep_matrix(false);
   const Factored dropped = FactorWith(header, batch.data);
   ASSERT_TRUE(dropped.status.ok());
   EXPECT_FALSE(dropped.factor.has_matrix());
   const Encoded rhs = Encode({Random(5, 1, 1)}, {0});
-  v1::SolveBatchHeader solve = Header(dropped.factor.handle(), rhs);
-  ExpectRefused(SolveWith(solve, rhs.data, {}).status, StatusCode::FAILED_PRECONDITION,
-                "skip the verification");
-  solve.set_verify(false);
-  const SolvedSystems solved = SolveWith(solve, rhs.data, {Random(5, 1, 1)});
+  const SolvedSystems solved =
+      SolveWith(Header(dropped.factor.handle(), rhs), rhs.data, {Random(5, 1, 1)});
   ASSERT_TRUE(solved.status.ok());
   EXPECT_FALSE(solved.result.has_backward_error());
   EXPECT_TRUE(std::isnan(solved.errors[0]));
@@ -242,15 +277,12 @@ TEST_F(RpcBatchTest, ACancelledBatchLeavesNothing) {
     context.TryCancel();
   });
   const Encoded batch = Encode(Mixed());
-  v1::FactorizeBatchHeader header;
-  *header.mutable_batch() = batch.spec;
-  const Factored factored = FactorWith(header, batch.data, &context);
+  const Factored factored = FactorWith(HeaderOf(batch), batch.data, &context);
   cancel.join();
   EXPECT_EQ(factored.status.error_code(), StatusCode::CANCELLED);
   WaitUntil(
       [&] {
-        const std::string series =
-            "crout_requests_total{code=\"CANCELLED\",method=\"FactorizeBatch\"}";
+        const std::string series = "crout_requests_total{code=\"CANCELLED\",method=\"Factorize\"}";
         return SampleOf(core().metrics.Scrape(), series).value_or(0) == 1;
       },
       "the server knows that the call is cancelled");

@@ -254,7 +254,7 @@ TEST_F(RpcCacheTest, AFencedDeviceRefusesAndItsFactorsAreLost) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(20, &factor).ok());
   device().BreakDown();
-  stack().Housekeep();
+  components().Housekeep();
   Solved solved;
   const grpc::Status lost = Solve(factor.handle(), std::vector<double>(20, 1.0), &solved);
   EXPECT_EQ(lost.error_code(), grpc::StatusCode::NOT_FOUND);

@@ -167,23 +167,24 @@ class CancelTest : public RpcBatchTest,
             request, [this](grpc::ClientContext* c) { return stub().ReduceToEchelonForm(c); });
       }
       case CallKind::kFactorizeBatch: {
-        v1::FactorizeBatchRequest request;
-        *request.mutable_header()->mutable_batch() = Encode(Members()).spec;
-        return std::make_unique<TypedCall<v1::FactorizeBatchRequest, v1::FactorizeBatchResponse>>(
-            request, [this](grpc::ClientContext* c) { return stub().FactorizeBatch(c); });
+        v1::FactorizeRequest request;
+        *request.mutable_header() = HeaderOf(Encode(Members()));
+        return std::make_unique<TypedCall<v1::FactorizeRequest, v1::FactorizeResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().Factorize(c); });
       }
       case CallKind::kSolveBatch: {
-        v1::SolveBatchRequest request;
+        v1::SolveRequest request;
         *request.mutable_header() = Header(batch_, Encode(Members(), Indexes()));
-        return std::make_unique<TypedCall<v1::SolveBatchRequest, v1::SolveBatchResponse>>(
-            request, [this](grpc::ClientContext* c) { return stub().SolveBatch(c); });
+        return std::make_unique<TypedCall<v1::SolveRequest, v1::SolveResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().Solve(c); });
       }
       case CallKind::kFactorizeAndSolveBatch: {
-        v1::FactorizeAndSolveBatchRequest request;
-        *request.mutable_header()->mutable_batch() = Encode(Members()).spec;
+        v1::FactorizeAndSolveRequest request;
+        *request.mutable_header()->mutable_matrix() = HeaderOf(Encode(Members())).matrix();
+        SetRhs(Encode({}), *request.mutable_header()->mutable_rhs());
         return std::make_unique<
-            TypedCall<v1::FactorizeAndSolveBatchRequest, v1::FactorizeAndSolveBatchResponse>>(
-            request, [this](grpc::ClientContext* c) { return stub().FactorizeAndSolveBatch(c); });
+            TypedCall<v1::FactorizeAndSolveRequest, v1::FactorizeAndSolveResponse>>(
+            request, [this](grpc::ClientContext* c) { return stub().FactorizeAndSolve(c); });
       }
       case CallKind::kFactorizeAndSolve:
       case CallKind::kDirect:

@@ -173,7 +173,7 @@ TEST_F(RpcCatalogueTest, AMethodThatTheContractLacksIsFoundAtTheStart) {
         std::make_unique<FakeDevice>(FakeDeviceOptions{.register_more = [&](Catalogue& catalogue) {
           catalogue.algorithms.push_back(std::make_unique<ToyLu>(name));
         }}));
-    EXPECT_THAT(Stack::Create(std::move(devices), SmallConfig()),
+    EXPECT_THAT(ServerComponents::Create(std::move(devices), SmallConfig()),
                 FailsWith(absl::StatusCode::kInternal, std::string("the method '") + name + "'"));
   }
 }

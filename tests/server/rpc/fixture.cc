@@ -39,11 +39,11 @@ void RpcTest::StartServers(const std::vector<FakeDeviceOptions>& options, const 
     devices_.push_back(fake.get());
     devices.push_back(std::move(fake));
   }
-  auto stack = Stack::Create(std::move(devices), config);
-  ASSERT_TRUE(stack.ok()) << stack.status();
-  stack_ = *std::move(stack);
+  auto components = ServerComponents::Create(std::move(devices), config);
+  ASSERT_TRUE(components.ok()) << components.status();
+  components_ = *std::move(components);
   grpc::ServerBuilder builder;
-  builder.RegisterService(&stack_->service());
+  builder.RegisterService(&components_->service());
   server_ = builder.BuildAndStart();
   stub_ = v1::FactorizationService::NewStub(server_->InProcessChannel({}));
 }
@@ -54,7 +54,7 @@ void RpcTest::TearDown() {
 }
 
 Holdings RpcTest::Held() const {
-  ServerCore& core = stack_->core();
+  ServerCore& core = components_->core();
   const DeviceSlot& slot = *core.engine.devices.slots()[0];
   const DeviceScheduler::Load load = slot.scheduler->load();
   return {.device_reserved = slot.budget->reserved(),
@@ -86,9 +86,9 @@ void RpcTest::ExpectHeldSoon(const Holdings& expected) {
 }
 
 void RpcTest::PassTime(absl::Duration duration) {
-  stack_->Housekeep();  // Finish pending reactions before the time passes.
+  components_->Housekeep();  // Finish pending reactions before the time passes.
   failpoints_.Advance(duration);
-  stack_->Housekeep();
+  components_->Housekeep();
 }
 
 std::vector<double> RpcTest::Matrix(int64_t n, int seed) {

@@ -13,7 +13,7 @@
 #include "crout/v1/factorization_service.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
-#include "server/stack.h"
+#include "server/components.h"
 #include "tests/support/eventually.h"
 #include "tests/support/failpoints.h"
 #include "tests/support/fake_device.h"
@@ -45,8 +45,8 @@ class RpcTest : public ::testing::Test {
   static Config SmallConfig();
 
   v1::FactorizationService::Stub& stub() { return *stub_; }
-  ServerCore& core() { return stack_->core(); }
-  Stack& stack() { return *stack_; }
+  ServerCore& core() { return components_->core(); }
+  ServerComponents& components() { return *components_; }
   FakeDevice& device(size_t i = 0) { return *devices_[i]; }
   Failpoints& failpoints() { return failpoints_; }
 
@@ -92,7 +92,7 @@ class RpcTest : public ::testing::Test {
  private:
   Failpoints failpoints_;
   std::vector<FakeDevice*> devices_;  // owned by the stack
-  std::unique_ptr<Stack> stack_;
+  std::unique_ptr<ServerComponents> components_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::FactorizationService::Stub> stub_;
 };

@@ -206,16 +206,16 @@ TEST_F(IdentityTest, RolesDetermineWhichMethodsMayBeCalled) {
   EXPECT_TRUE(Release(ContextOf("a").get(), factor.handle()).ok());
 }
 
-TEST_F(IdentityTest, BatchesTakeTheRolesThatSingleMatricesTake) {
+TEST_F(IdentityTest, TheRoleSolveDownloadsButDoesNotFactor) {
   StartWithIdentities(both_);
   const auto refused_for_role = [&](const grpc::Status& status) {
     return ReasonIn(status) == "ROLE";
   };
   const auto solve_alone = ContextOf("b");
-  auto both = stub().FactorizeAndSolveBatch(solve_alone.get());
+  auto both = stub().FactorizeAndSolve(solve_alone.get());
   EXPECT_TRUE(refused_for_role(both->Finish()));
   const auto download = ContextOf("b");
-  auto members = stub().GetBatchFactors(download.get(), {});
+  auto members = stub().GetFactors(download.get(), {});
   EXPECT_EQ(members->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "no handle";
 }
 
@@ -303,14 +303,14 @@ TEST_F(IdentityTest, WithdrawnTokensEndTheirStreams) {
   *request.mutable_header()->mutable_matrix() = Dense(64, 64);
   stream->Write(request);
   WaitUntil([&] { return Held().uploads == 1; }, "the upload has begun");
-  stack().Housekeep();
+  components().Housekeep();
   EXPECT_EQ(Held().calls, 1u);
 
   WriteIdentities(both_ + LineOf("another"));
-  stack().Housekeep();
+  components().Housekeep();
   EXPECT_EQ(Held().calls, 1u) << "others' tokens are not its own";
   WriteIdentities("[alice]\ntenants = one\nroles = factor\n" + LineOf("new"));
-  stack().Housekeep();
+  components().Housekeep();
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(status.error_message(), HasSubstr("withdrawn"));

@@ -316,7 +316,7 @@ TEST_F(RpcLoadTest, StagingThatStaysFullEndsTheUpload) {
     status = Factorize(300, &factor);
   });
   WaitUntil([this] { return device().waiting_uploads() > 0; }, "waiting for staging memory");
-  stack().Housekeep();
+  components().Housekeep();
   EXPECT_EQ(Held().uploads, 1);
   PassTime(absl::Seconds(31));
   uploading.join();

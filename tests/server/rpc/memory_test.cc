@@ -150,7 +150,7 @@ TEST_F(RpcMemoryTest, OnTheHousekeepingThread) {
   const uint64_t before = AbandonedTasks();
   for (int i = 0; i < kAllocations; ++i) {
     RefuseAfter(i, Threads::kThis);
-    EXPECT_NO_THROW(stack().Housekeep());
+    EXPECT_NO_THROW(components().Housekeep());
     StopRefusing();
   }
   EXPECT_GT(AbandonedTasks(), before);

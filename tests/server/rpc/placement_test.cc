@@ -182,7 +182,7 @@ TEST_F(PlacementTest, AWedgedDeviceDoesNotDelayOthers) {
   // Four admissions, three preparations (one thread is reserved for small matrices such as these),
   // two releases.
   WaitUntil([&] { return memory.held() >= 9; }, "the device to hold all its threads");
-  stack().Housekeep();
+  components().Housekeep();
   ExpectServes("cuda:1");
   EXPECT_GE(memory.held(), 9);
   device(0).Recover();
@@ -214,7 +214,7 @@ TEST_F(PlacementTest, ASweepWaitsForNoDevice) {
   Idle();
   failpoints().Advance(absl::Hours(2));
   device(0).Wedge();
-  stack().Housekeep();
+  components().Housekeep();
   EXPECT_EQ(Held().factors, 0u);
   device(0).counting_memory().gate().WaitUntilHeld();
   ExpectServes("cuda:1");

@@ -416,7 +416,7 @@ TEST_F(RpcSeriesTest, DrainingEndsStreamsBetweenSteps) {
   ASSERT_TRUE(series.Step(a_, b_, &answer));
   failpoints().AwaitReached("call.sent");
   core().draining = true;
-  stack().Housekeep();
+  components().Housekeep();
   const grpc::Status status = series.Status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("draining"));

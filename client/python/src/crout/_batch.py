@@ -17,16 +17,20 @@ from crout._messages import convert, parse, progress_of
 from crout._options import cache_options, call_options, distribute, integer, request_id_option
 from crout.errors import InvalidRequest, ProtocolError
 from crout.results import BatchRecord, BatchSolution
-from crout.v1 import factor_pb2
+from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 
 _ALIGNMENT = 16  # bytes; every member starts at a multiple
 _MAX_ELEMENTS = 1 << 24  # largest dense form of a sparse member
-_DATA = 2  # `bytes` field of the replies and requests
-_SOLUTION_DATA = 4  # `bytes` field of FactorizeAndSolveBatch for the solutions
-_RHS_DATA = 3  # `bytes` field of FactorizeAndSolveBatch for the right-hand sides
+# `bytes` fields of requests and replies.
+_DATA = 2
+_RHS_DATA = 3  # FactorizeAndSolve: the right-hand sides
+_SOLUTION_DATA = 3  # Solve and FactorizeAndSolve: the solutions
+_FACTORS_DATA = 2  # GetFactors
+_MEMBER_DATA = 3  # Factorize and Refactorize: figures of the members
+_BOTH_MEMBER_DATA = 6  # FactorizeAndSolve: figures of the members
 
 
 def is_batch(value: Any) -> bool:
@@ -95,13 +99,14 @@ def _values_of(arrays: Sequence[Array], places: _Places, dtype: np.dtype[Any]) -
     return memory
 
 
-def _declare(spec: service.BatchSpec, places: _Places, dtype: np.dtype[Any]) -> None:
+def _declare(spec: matrix_pb2.MatrixSpec, places: _Places, dtype: np.dtype[Any]) -> None:
     """Declare the batch in a header."""
-    spec.dtype = _payload.dtype_code(dtype)
-    spec.members = len(places.shapes)
-    spec.max_rows, spec.max_cols = places.shapes.max(axis=0, initial=0).tolist()
-    spec.total_rows, spec.total_cols = places.shapes.sum(axis=0).tolist()
-    spec.value_bytes = places.size
+    batch = spec.batch
+    batch.dtype = _payload.dtype_code(dtype)
+    batch.members = len(places.shapes)
+    batch.max_rows, batch.max_cols = places.shapes.max(axis=0, initial=0).tolist()
+    batch.total_rows, batch.total_cols = places.shapes.sum(axis=0).tolist()
+    batch.value_bytes = places.size
 
 
 def batch_options(*, device: str = "", keep_matrix: bool = True) -> dict[str, Any]:
@@ -110,7 +115,7 @@ def batch_options(*, device: str = "", keep_matrix: bool = True) -> dict[str, An
 
 
 def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: Any) -> Call[BatchRecord]:
-    """FactorizeBatch; with `replaces` the next version of that batch."""
+    """Factorize of a batch; with `replaces` Refactorize, which makes the next version of that batch."""
     call, how, cache, identity = distribute(
         options, call_options, batch_options, cache_options, request_id_option
     )
@@ -120,19 +125,23 @@ def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: 
         dtype = np.result_type(dtype, replaces.factor.dtype).newbyteorder("<")
     shapes = _shapes_of(arrays)
     places = _Places(shapes, dtype.itemsize)
-    header = service.FactorizeBatchHeader(**batch_options(**how))
-    _declare(header.batch, places, dtype)
+    request: service.FactorizeRequest | service.RefactorizeRequest
     if replaces is None:
-        header.cache.CopyFrom(cache_options(**cache))
-        header.cache.request_id = request_id
+        request = service.FactorizeRequest()
+        request.header.cache.CopyFrom(cache_options(**cache))
+        request.header.cache.request_id = request_id
     elif cache or request_id:
         raise InvalidRequest("a batch that replaces another keeps its name and lease")
     else:
-        header.handle = replaces.factor.handle
+        request = service.RefactorizeRequest()
+        request.header.handle = replaces.factor.handle
+    request.header.options.CopyFrom(service.FactorizeOptions(**batch_options(**how)))
+    _declare(request.header.matrix, places, dtype)
+    response = service.FactorizeResponse if replaces is None else service.RefactorizeResponse
     return Call(
-        "FactorizeBatch",
-        service.FactorizeBatchRequest(header=header).SerializeToString(),
-        lambda: _FactorReply(shapes),
+        "Factorize" if replaces is None else "Refactorize",
+        request.SerializeToString(),
+        lambda: _FactorReply(shapes, response),
         RetryClass.IDEMPOTENT if request_id else RetryClass.REFUSED_ONLY,
         ((_DATA, _payload.pieces_of([shapes, _values_of(arrays, places, dtype)])),),
         waits=bool(request_id),
@@ -211,28 +220,31 @@ class _Sides:
         """The payload."""
         return _payload.pieces_of([self._pairs, _values_of(self._arrays, self.places, self._dtype)])
 
-    def reply(self, field: int = _DATA) -> _SolutionReply:
-        """The receiver of the solutions in that field."""
-        return _SolutionReply(self.places, self._dims, self._at, self._dtype, field)
+    def declare(self, spec: matrix_pb2.MatrixSpec) -> None:
+        """Declare the right-hand sides in a header."""
+        spec.batch_rhs.dtype = _payload.dtype_code(self._dtype)
+        spec.batch_rhs.systems = len(self)
+        spec.batch_rhs.value_bytes = self.places.size
+
+    def reply(self) -> _SolutionReply:
+        """The receiver of the solutions."""
+        return _SolutionReply(self.places, self._dims, self._at, self._dtype)
 
 
 def solve(
     record: BatchRecord, b: Iterable[Any], members: Iterable[int] | None, **options: Any
 ) -> Call[BatchSolution]:
-    """SolveBatch."""
+    """Solve with members of a batch."""
     call, how = distribute(options, call_options, batch_solve_options)
     dtype = record.factor.dtype.newbyteorder("<")
     sides = _Sides(record.shapes, dtype, b, members)
-    header = service.SolveBatchHeader(
-        handle=record.factor.handle,
-        dtype=_payload.dtype_code(dtype),
-        systems=len(sides),
-        value_bytes=sides.places.size,
-        **batch_solve_options(**how),
+    header = service.SolveHeader(
+        handle=record.factor.handle, options=service.SolveOptions(**batch_solve_options(**how))
     )
+    sides.declare(header.rhs)
     return Call(
-        "SolveBatch",
-        service.SolveBatchRequest(header=header).SerializeToString(),
+        "Solve",
+        service.SolveRequest(header=header).SerializeToString(),
         sides.reply,
         payloads=((_DATA, sides.pieces()),),
         **call_options(**call),
@@ -252,7 +264,7 @@ def members_option(*, members: Iterable[int] | None = None) -> Iterable[int] | N
 def factorize_and_solve(
     matrices: Any, b: Iterable[Any], **options: Any
 ) -> Call[tuple[BatchRecord, BatchSolution]]:
-    """FactorizeAndSolveBatch without a cached factor."""
+    """FactorizeAndSolve of a batch, without a cached factor."""
     call, where, how, chosen = distribute(
         options, call_options, placement, batch_solve_options, members_option
     )
@@ -260,17 +272,17 @@ def factorize_and_solve(
     shapes = _shapes_of(arrays)
     places = _Places(shapes, dtype.itemsize)
     sides = _Sides(shapes, dtype, b, members_option(**chosen))
-    header = service.FactorizeAndSolveBatchHeader(
-        systems=len(sides),
-        rhs_value_bytes=sides.places.size,
-        **placement(**where),
-        **batch_solve_options(**how),
+    header = service.FactorizeAndSolveHeader(
+        options=service.FactorizeOptions(**placement(**where)),
+        solve=service.SolveOptions(**batch_solve_options(**how)),
     )
-    _declare(header.batch, places, dtype)
+    _declare(header.matrix, places, dtype)
+    sides.declare(header.rhs)
+    response = service.FactorizeAndSolveResponse
     return Call(
-        "FactorizeAndSolveBatch",
-        service.FactorizeAndSolveBatchRequest(header=header).SerializeToString(),
-        lambda: _BothReply(_FactorReply(shapes), sides.reply(_SOLUTION_DATA)),
+        "FactorizeAndSolve",
+        service.FactorizeAndSolveRequest(header=header).SerializeToString(),
+        lambda: _BothReply(_FactorReply(shapes, response, _BOTH_MEMBER_DATA), sides.reply()),
         payloads=(
             (_DATA, _payload.pieces_of([shapes, _values_of(arrays, places, dtype)])),
             (_RHS_DATA, sides.pieces()),
@@ -280,20 +292,20 @@ def factorize_and_solve(
 
 
 def get_member(record: BatchRecord, member: int) -> Call[MemberFactors]:
-    """GetBatchFactors for one member."""
+    """GetFactors for one member of a batch."""
     k = integer("member", member)
     if not 0 <= k < len(record.shapes):
         raise InvalidRequest(f"member {k} of a batch of {len(record.shapes)}: they count from 0")
     rows, cols = record.shapes[k].tolist()
     dtype = record.factor.dtype.newbyteorder("<")
-    request = service.GetBatchFactorsRequest(handle=record.factor.handle, first=k, count=1)
-    return Call("GetBatchFactors", request.SerializeToString(), lambda: _MemberReply(rows, cols, dtype))
+    request = service.GetFactorsRequest(handle=record.factor.handle, first=k, count=1)
+    return Call("GetFactors", request.SerializeToString(), lambda: _MemberReply(rows, cols, dtype))
 
 
 class _Data:
     """The data of a reply in one field of its messages, with a known size."""
 
-    def __init__(self, size: int, field: int = _DATA) -> None:
+    def __init__(self, size: int, field: int) -> None:
         self._memory = bytearray(size)
         self._field = field
         self._filled = 0
@@ -317,15 +329,16 @@ class _Data:
 
 
 class _FactorReply(Reply[BatchRecord]):
-    """Reply of FactorizeBatch: progress, figures of the members, then the factor."""
+    """Reply with a batch's factor: progress, figures of the members, then the factor."""
 
-    def __init__(self, shapes: Array) -> None:
+    def __init__(self, shapes: Array, response: Any, field: int = _MEMBER_DATA) -> None:
         self._shapes = shapes
-        self.data = _Data(len(shapes) * (8 + 8 + 4))
+        self._response = response
+        self.data = _Data(len(shapes) * (8 + 8 + 4), field)
         self._batch = factor_pb2.BatchInfo()
 
     def feed(self, message: bytes) -> service.Progress | None:
-        response = parse(service.FactorizeBatchResponse, self.data.take(message))
+        response = parse(self._response, self.data.take(message))
         self.take_factor(response)
         return progress_of(response)
 
@@ -358,7 +371,7 @@ class _FactorReply(Reply[BatchRecord]):
 
 
 class _SolutionReply(Reply[BatchSolution]):
-    """Reply of SolveBatch: progress, the solutions and figures of the systems, then the result.
+    """Reply of Solve: progress, the solutions and figures of the systems, then the result.
 
     Parameters
     ----------
@@ -370,18 +383,16 @@ class _SolutionReply(Reply[BatchSolution]):
         Index of each of the caller's solutions among them.
     """
 
-    def __init__(
-        self, places: _Places, dims: list[int], at: Array, dtype: np.dtype[Any], field: int = _DATA
-    ) -> None:
+    def __init__(self, places: _Places, dims: list[int], at: Array, dtype: np.dtype[Any]) -> None:
         self._places = places
         self._dims = dims
         self._at = at
         self._dtype = dtype
-        self.data = _Data(_aligned(places.size) + len(dims) * (8 + 4), field)
-        self._result: service.SolveBatchResult | None = None
+        self.data = _Data(_aligned(places.size) + len(dims) * (8 + 4), _SOLUTION_DATA)
+        self._result: service.SolveResult | None = None
 
     def feed(self, message: bytes) -> service.Progress | None:
-        response = parse(service.SolveBatchResponse, self.data.take(message))
+        response = parse(service.SolveResponse, self.data.take(message))
         self.take_result(response)
         return progress_of(response)
 
@@ -402,7 +413,7 @@ class _SolutionReply(Reply[BatchSolution]):
             info=data[infos:].view("<i4")[self._at],
             factor_version=self._result.factor_version,
             timings=_messages.timings(self._result.timings),
-            inaccurate=self._result.inaccurate,
+            inaccurate=self._result.batch.inaccurate,
             warnings=_messages.warnings(self._result),
         )
 
@@ -415,7 +426,7 @@ class _SolutionReply(Reply[BatchSolution]):
 
 
 class _BothReply(Reply[tuple[BatchRecord, BatchSolution]]):
-    """Reply of FactorizeAndSolveBatch: that of FactorizeBatch, then that of SolveBatch."""
+    """Reply of FactorizeAndSolve: the factor, then the solutions."""
 
     def __init__(self, factor: _FactorReply, solution: _SolutionReply) -> None:
         self._factorization = factor
@@ -423,7 +434,7 @@ class _BothReply(Reply[tuple[BatchRecord, BatchSolution]]):
 
     def feed(self, message: bytes) -> service.Progress | None:
         rest = self._solution.data.take(self._factorization.data.take(message))
-        response = parse(service.FactorizeAndSolveBatchResponse, rest)
+        response = parse(service.FactorizeAndSolveResponse, rest)
         self._factorization.take_factor(response)
         self._solution.take_result(response)
         return progress_of(response)
@@ -433,16 +444,16 @@ class _BothReply(Reply[tuple[BatchRecord, BatchSolution]]):
 
 
 class _MemberReply(Reply[MemberFactors]):
-    """Reply of GetBatchFactors for one member of this shape."""
+    """Reply of GetFactors for one member of this shape."""
 
     def __init__(self, rows: int, cols: int, dtype: np.dtype[Any]) -> None:
         self._shape = (rows, cols)
         self._dtype = dtype
         self._pivots = _aligned(16 + rows * cols * dtype.itemsize)
-        self._data = _Data(self._pivots + 4 * min(rows, cols))
+        self._data = _Data(self._pivots + 4 * min(rows, cols), _FACTORS_DATA)
 
     def feed(self, message: bytes) -> service.Progress | None:
-        parse(service.GetBatchFactorsResponse, self._data.take(message))
+        parse(service.GetFactorsResponse, self._data.take(message))
         return None
 
     def finish(self) -> MemberFactors:

@@ -52,10 +52,10 @@ TEST(TombstonesTest, RemembersTheLatest) {
   Tombstones tombstones(/*capacity=*/2);
   const Handle handles[] = {Handle::Random(), Handle::Random(), Handle::Random()};
   EXPECT_EQ(tombstones.Find(handles[0]), nullptr);
-  tombstones.Add(Tombstones::Of(handles[0], "a"), Removal::kEvicted);
-  tombstones.Add(Tombstones::Of(handles[1], "b"), Removal::kExpired);
+  tombstones.Add(Tombstones::Make(handles[0], "a"), Removal::kEvicted);
+  tombstones.Add(Tombstones::Make(handles[1], "b"), Removal::kExpired);
   ASSERT_NE(tombstones.Find(handles[0]), nullptr);
-  tombstones.Add(Tombstones::Of(handles[2], "c"), Removal::kReleased);
+  tombstones.Add(Tombstones::Make(handles[2], "c"), Removal::kReleased);
   EXPECT_EQ(tombstones.Find(handles[0]), nullptr);
   ASSERT_NE(tombstones.Find(handles[1]), nullptr);
   EXPECT_EQ(tombstones.Find(handles[1])->tenant, "b");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Host memory for one upload that is parsed.
-#ifndef CROUT_SERVER_ENGINE_UPLOAD_TEXT_GRANT_H_
-#define CROUT_SERVER_ENGINE_UPLOAD_TEXT_GRANT_H_
+#ifndef CROUT_SERVER_ENGINE_UPLOAD_UPLOAD_GRANT_H_
+#define CROUT_SERVER_ENGINE_UPLOAD_UPLOAD_GRANT_H_
 
 #include <cstddef>
 
@@ -17,9 +17,9 @@ namespace crout {
 // Reserves memory from the host budget. TryTake() uses only free memory. Take() evicts idle factors
 // of the host tier if necessary, without waiting for jobs or copies. It returns RESOURCE_EXHAUSTED
 // (reason MEMORY_EXHAUSTED) if this is not enough. Thread-safe.
-class TextGrant final : public MemoryGrant {
+class UploadGrant final : public MemoryGrant {
  public:
-  TextGrant(FactorCache& cache, MemoryBudget& budget) : cache_(cache), budget_(budget) {}
+  UploadGrant(FactorCache& cache, MemoryBudget& budget) : cache_(cache), budget_(budget) {}
 
   bool TryTake(size_t bytes) override;
   absl::Status Take(size_t bytes) override;
@@ -38,4 +38,4 @@ class TextGrant final : public MemoryGrant {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_ENGINE_UPLOAD_TEXT_GRANT_H_
+#endif  // CROUT_SERVER_ENGINE_UPLOAD_UPLOAD_GRANT_H_

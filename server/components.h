@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The server components behind the listening sockets, constructed in dependency order.
-#ifndef CROUT_SERVER_STACK_H_
-#define CROUT_SERVER_STACK_H_
+#ifndef CROUT_SERVER_COMPONENTS_H_
+#define CROUT_SERVER_COMPONENTS_H_
 
 #include <cstdint>
 #include <memory>
@@ -28,14 +28,14 @@
 namespace crout {
 
 // The components are thread-safe. No call may be in flight at destruction.
-class Stack {
+class ServerComponents {
  public:
   // Creates the components for `devices`. Returns the first error of a device, a file or a setting.
-  static absl::StatusOr<std::unique_ptr<Stack>> Create(std::vector<std::unique_ptr<Device>> devices,
-                                                       const Config& config);
-  ~Stack();
-  Stack(const Stack&) = delete;  // The components point to each other.
-  Stack& operator=(const Stack&) = delete;
+  static absl::StatusOr<std::unique_ptr<ServerComponents>> Create(
+      std::vector<std::unique_ptr<Device>> devices, const Config& config);
+  ~ServerComponents();
+  ServerComponents(const ServerComponents&) = delete;  // The components point to each other.
+  ServerComponents& operator=(const ServerComponents&) = delete;
 
   ServerCore& core() { return *core_; }
   // Returns the current state. Acquires the locks of the cache and of the schedulers.
@@ -49,7 +49,7 @@ class Stack {
   void Housekeep();
 
  private:
-  explicit Stack(const Config& config)
+  explicit ServerComponents(const Config& config)
       : call_log_(config.call_log),
         connections_(config.abandon),
         memory_return_(config.return_memory_after, [this] { ReturnMemory(); }) {}
@@ -87,4 +87,4 @@ class Stack {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_STACK_H_
+#endif  // CROUT_SERVER_COMPONENTS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/stack.h"
+#include "server/components.h"
 
 #include <malloc.h>
 
@@ -54,66 +54,72 @@ std::vector<GpuMonitor::Gpu> GpusOf(const DevicePool& pool) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Stack>> Stack::Create(std::vector<std::unique_ptr<Device>> devices,
-                                                     const Config& config) {
+absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
+    std::vector<std::unique_ptr<Device>> devices, const Config& config) {
   for (const auto& device : devices) CROUT_RETURN_IF_ERROR(CheckNames(device->catalogue()));
-  std::unique_ptr<Stack> stack(new Stack(config));
-  CROUT_ASSIGN_OR_RETURN(stack->devices_, DevicePool::Create(std::move(devices), config.pool));
-  stack->host_memory_ =
+  std::unique_ptr<ServerComponents> components(new ServerComponents(config));
+  CROUT_ASSIGN_OR_RETURN(components->devices_, DevicePool::Create(std::move(devices), config.pool));
+  components->host_memory_ =
       std::make_unique<CachingResource>(std::make_unique<host::HostMemory>(), kCachedHostBytes);
-  stack->devices_->host_budget().SetTrim([stack = stack.get()](size_t free) { stack->Trim(free); });
-  stack->call_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes);
-  stack->call_shares_ = std::make_unique<PeerShares>(*stack->call_memory_);
+  components->devices_->host_budget().SetTrim(
+      [components = components.get()](size_t free) { components->Trim(free); });
+  components->call_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes);
+  components->call_shares_ = std::make_unique<PeerShares>(*components->call_memory_);
   CROUT_ASSIGN_OR_RETURN(TrustedProxies proxies, TrustedProxies::Parse(config.trusted_proxies));
-  stack->refused_memory_ = std::make_unique<MemoryBudget>(config.call_memory_bytes / kRefusedShare);
+  components->refused_memory_ =
+      std::make_unique<MemoryBudget>(config.call_memory_bytes / kRefusedShare);
   if (!config.identities_file.empty()) {
-    CROUT_ASSIGN_OR_RETURN(stack->identities_,
+    CROUT_ASSIGN_OR_RETURN(components->identities_,
                            IdentityReloader::Create(config.identities_file, config.signed_tokens));
   }
-  stack->gpus_ = std::make_unique<GpuMonitor>(GpusOf(*stack->devices_));
-  stack->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*stack->devices_));
+  components->gpus_ = std::make_unique<GpuMonitor>(GpusOf(*components->devices_));
+  components->metrics_ = std::make_unique<Metrics>(MetricsOptionsFor(*components->devices_));
   if (!config.otlp_endpoint.empty()) {
-    CROUT_ASSIGN_OR_RETURN(stack->traces_, TraceExporter::Create(config.otlp_endpoint));
+    CROUT_ASSIGN_OR_RETURN(components->traces_, TraceExporter::Create(config.otlp_endpoint));
   }
-  stack->cache_ = std::make_unique<FactorCache>(stack->devices_.get(), stack->host_memory_.get(),
-                                                stack->metrics_.get(), &stack->tenant_loads_);
+  components->cache_ =
+      std::make_unique<FactorCache>(components->devices_.get(), components->host_memory_.get(),
+                                    components->metrics_.get(), &components->tenant_loads_);
   const int cores = config.host_threads > 0 ? config.host_threads
                                             : static_cast<int>(std::thread::hardware_concurrency());
-  stack->parsers_ = std::make_unique<ThreadPool>(cores);
-  stack->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
-  stack->job_metrics_ = std::make_unique<JobMetrics>(*stack->metrics_, stack->recent_work_);
-  stack->batcher_ = std::make_unique<DynamicBatcher>(*stack->job_metrics_, *stack->host_memory_);
+  components->parsers_ = std::make_unique<ThreadPool>(cores);
+  components->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
+  components->job_metrics_ =
+      std::make_unique<JobMetrics>(*components->metrics_, components->recent_work_);
+  components->batcher_ =
+      std::make_unique<DynamicBatcher>(*components->job_metrics_, *components->host_memory_);
   EngineLimits limits = config.limits;
   limits.staging_timeout = config.limits.transfer.idle_timeout;
-  stack->core_.reset(new ServerCore{.limits = config.limits,
-                                    .engine = {.limits = limits,
-                                               .devices = *stack->devices_,
-                                               .cache = *stack->cache_,
-                                               .analyses = stack->analyses_,
-                                               .tenant_loads = stack->tenant_loads_,
-                                               .events = *stack->job_metrics_,
-                                               .batcher = *stack->batcher_,
-                                               .host_memory = *stack->host_memory_,
-                                               .parsers = *stack->parsers_},
-                                    .metrics = *stack->metrics_,
-                                    .call_log = stack->call_log_,
-                                    .recent_work = stack->recent_work_,
-                                    .traces = stack->traces_.get(),
-                                    .calls = stack->calls_,
-                                    .connections = stack->connections_,
-                                    .call_memory = *stack->call_memory_,
-                                    .call_shares = *stack->call_shares_,
-                                    .trusted_proxies = std::move(proxies),
-                                    .refused_memory = *stack->refused_memory_,
-                                    .identities = stack->identities_.get(),
-                                    .releasing = *stack->releasing_,
-                                    .start_time = absl::Now()});
-  stack->service_ = std::make_unique<FactorizationService>(*stack->core_);
-  stack->metrics_->SetStateSource([stack = stack.get()] { return stack->State(); });
-  return stack;
+  components->core_.reset(new ServerCore{.limits = config.limits,
+                                         .engine = {.limits = limits,
+                                                    .devices = *components->devices_,
+                                                    .cache = *components->cache_,
+                                                    .analyses = components->analyses_,
+                                                    .tenant_loads = components->tenant_loads_,
+                                                    .events = *components->job_metrics_,
+                                                    .batcher = *components->batcher_,
+                                                    .host_memory = *components->host_memory_,
+                                                    .parsers = *components->parsers_},
+                                         .metrics = *components->metrics_,
+                                         .call_log = components->call_log_,
+                                         .recent_work = components->recent_work_,
+                                         .traces = components->traces_.get(),
+                                         .calls = components->calls_,
+                                         .connections = components->connections_,
+                                         .call_memory = *components->call_memory_,
+                                         .call_shares = *components->call_shares_,
+                                         .trusted_proxies = std::move(proxies),
+                                         .refused_memory = *components->refused_memory_,
+                                         .identities = components->identities_.get(),
+                                         .releasing = *components->releasing_,
+                                         .start_time = absl::Now()});
+  components->service_ = std::make_unique<FactorizationService>(*components->core_);
+  components->metrics_->SetStateSource(
+      [components = components.get()] { return components->State(); });
+  return components;
 }
 
-Stack::~Stack() {
+ServerComponents::~ServerComponents() {
   if (metrics_ != nullptr) metrics_->SetStateSource(nullptr);
   // Jobs that outlived their calls still use the cache and the pools.
   if (devices_ != nullptr) devices_->Stop();
@@ -121,14 +127,14 @@ Stack::~Stack() {
   parsers_.reset();
 }
 
-void Stack::Trim(size_t bytes) {
+void ServerComponents::Trim(size_t bytes) {
   size_t kept = host_memory_->TrimTo(bytes);
   for (const auto& slot : devices_->slots()) {
     if (slot->on_host()) kept += slot->device->memory().TrimTo(bytes - std::min(bytes, kept));
   }
 }
 
-Activity Stack::CurrentActivity() const {
+Activity ServerComponents::CurrentActivity() const {
   Activity activity;
   activity.calls = calls_.entered();
   activity.in_flight = calls_.in_flight();
@@ -140,14 +146,14 @@ Activity Stack::CurrentActivity() const {
   return activity;
 }
 
-void Stack::ReturnMemory() {
+void ServerComponents::ReturnMemory() {
   Trim(0);
   // malloc keeps free memory below a block in use, such as a buffer of gRPC. malloc_trim holds the
   // lock of the heap for milliseconds; no call is running then.
   malloc_trim(0);
 }
 
-void Stack::Housekeep() {
+void ServerComponents::Housekeep() {
   AbandonOnBadAlloc([this] {
     if (identities_ == nullptr) return;
     identities_->Refresh();
@@ -168,7 +174,7 @@ void Stack::Housekeep() {
   });
 }
 
-ServerState Stack::State() const {
+ServerState ServerComponents::State() const {
   ServerState state;
   const std::vector<std::optional<GpuReading>> gpus = gpus_->last();
   for (const auto& slot : devices_->slots()) {
