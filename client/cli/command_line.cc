@@ -16,10 +16,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client/cli/commands.h"
+#include "client/cli/commands/commands.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/help_text.h"
-#include "client/cli/text.h"
+#include "client/cli/help/help_text.h"
+#include "client/cli/report/text.h"
 #include "crout_version.h"
 #include "kernels/util/nearest.h"
 

@@ -10,8 +10,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/option_names.h"
-#include "client/cli/text.h"
+#include "client/cli/options/option_names.h"
+#include "client/cli/report/text.h"
 #include "crout/status.h"
 
 namespace crout::cli {

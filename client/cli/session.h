@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/cli/json.h"
+#include "client/cli/report/json.h"
 #include "crout/client.h"
 
 namespace crout::cli {

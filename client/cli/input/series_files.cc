@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/cli/input/series_files.h"
+
+#include <algorithm>
+#include <complex>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/formats/matrix_market.h"
+#include "client/cli/formats/tar_reader.h"
+#include "client/cli/input/local_matrix.h"
+#include "client/cli/input/matrix_input.h"
+
+namespace crout::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Parts of a file name.
+struct StepName {
+  std::string word;
+  std::string step;
+};
+
+StepName Read(absl::string_view name) {
+  const auto letters = static_cast<size_t>(
+      std::find_if_not(name.begin(), name.end(), absl::ascii_isalpha) - name.begin());
+  std::string word = absl::AsciiStrToLower(name.substr(0, letters));
+  name.remove_prefix(letters);
+  // "x0" is the only word with a digit; other digits belong to the step's name.
+  if (word == "x" && name.size() > 1 && name[0] == '0' &&
+      absl::StrContains("_-.", name.substr(1, 1))) {
+    word = "x0";
+    name.remove_prefix(1);
+  }
+  while (!name.empty() && absl::StrContains("_-.", name.substr(0, 1))) name.remove_prefix(1);
+  return {std::move(word), std::string(name)};
+}
+
+// The description of such a file, and its field.
+std::pair<const char*, std::string*> PlaceOf(const std::string& word, StepFiles* step) {
+  if (word == "b" || word == "rhs") return {"right-hand side", &step->rhs};
+  if (word == "x0") return {"start", &step->x0};
+  if (word == "values") return {"values", &step->change.values};
+  if (word == "entries") return {"entries", &step->change.entries};
+  if (word == "u") return {"U", &step->change.u};
+  if (word == "v") return {"V", &step->change.v};
+  return {"matrix", &step->matrix};
+}
+
+absl::Status Check(const StepFiles& step) {
+  const std::vector<std::string> changes = step.change.paths();
+  if (!step.matrix.empty() && !changes.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(changes.front(), " and ", step.matrix,
+                     " are a change and the matrix of one step. Keep one of them"));
+  }
+  return CheckChange(step.change);
+}
+
+absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& directory) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (entry->is_directory(error)) continue;
+    files.push_back(entry->path().string());
+  }
+  if (error) return FileErrnoError(error.value(), absl::StrCat("cannot read ", directory));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
+  const auto files = FilesIn(directory);
+  if (!files.ok()) return files.status();
+  std::map<std::string, StepFiles> steps;
+  for (const std::string& file : *files) {
+    const std::string whole = fs::path(file).filename().string();
+    absl::string_view name = whole;
+    if (!StripMatrixEnding(&name)) continue;
+    const StepName read = Read(name);
+    const auto [what, place] = PlaceOf(read.word, &steps[read.step]);
+    if (!place->empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(*place, " and ", file, " are both the ", what,
+                                                     " of step '", read.step, "'"));
+    }
+    *place = file;
+  }
+  if (steps.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        directory,
+        " has no step files such as A_000.mtx and b_000.npy (`croutctl series --help`)"));
+  }
+  std::vector<StepFiles> sorted;
+  for (auto& [name, files_of_step] : steps) {
+    if (absl::Status status = Check(files_of_step); !status.ok()) return status;
+    sorted.push_back(std::move(files_of_step));
+  }
+  return sorted;
+}
+
+// Converts a real matrix that was read as complex.
+Array RealOf(const Array& array) {
+  Array real;
+  real.rows = array.rows;
+  real.cols = array.cols;
+  for (int64_t j = 0; j < array.cols; ++j) {
+    for (int64_t i = 0; i < array.rows; ++i) {
+      const double value = array.At(i, j).real();
+      const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+      real.bytes.insert(real.bytes.end(), bytes, bytes + sizeof value);
+    }
+  }
+  return real;
+}
+
+}  // namespace
+
+absl::StatusOr<SeriesSteps> SeriesSteps::Find(const std::vector<std::string>& paths,
+                                              absl::Time deadline) {
+  SeriesSteps steps;
+  for (const std::string& path : paths) {
+    absl::Status status = steps.Add(path, deadline);
+    if (IsFileError(status)) return FileError(steps.Shown(status.message()));
+    if (!status.ok()) return absl::Status(status.code(), steps.Shown(status.message()));
+  }
+  return steps;
+}
+
+std::string SeriesSteps::Shown(absl::string_view text) const {
+  return absl::StrReplaceAll(text, names_);
+}
+
+absl::Status SeriesSteps::Add(const std::string& path, absl::Time deadline) {
+  std::string file = path;
+  if (path == "-") {
+    auto copy = CopyOfStandardInput(deadline);
+    if (!copy.ok()) return copy.status();
+    file = PathOf(*copy);
+    names_.emplace_back(file, kStandardInput);
+    copies_.push_back(*std::move(copy));
+  }
+  std::error_code error;
+  if (fs::is_directory(file, error)) return AddDirectory(file);
+  if (IsTar(file)) return AddTar(file, path == "-" ? kStandardInput : path);
+  files_.push_back({file, "", {}, ""});
+  return absl::OkStatus();
+}
+
+absl::Status SeriesSteps::AddDirectory(const std::string& directory) {
+  const auto found = StepsIn(directory);
+  if (found.ok()) files_.insert(files_.end(), found->begin(), found->end());
+  return found.status();
+}
+
+absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& name) {
+  auto directory = TemporaryDirectory::Make();
+  if (!directory.ok()) return directory.status();
+  const std::string& unpacked = unpacked_.emplace_back(*std::move(directory)).path();
+  names_.emplace_back(absl::StrCat(unpacked, "/"), absl::StrCat(name, ":"));
+  names_.emplace_back(unpacked, name);
+  auto tar = TarReader::Open(path);
+  if (!tar.ok()) return tar.status();
+  for (;;) {
+    const auto member = tar->Next();
+    if (!member.ok()) return member.status();
+    if (!member->has_value()) return AddDirectory(unpacked);
+    // Written to this directory, whatever path it has in the archive.
+    const std::string to = absl::StrCat(unpacked, "/", fs::path(**member).filename().string());
+    absl::string_view stem = to;
+    if (!StripMatrixEnding(&stem)) continue;
+    std::error_code error;
+    if (fs::exists(to, error)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(to, " is in the archive twice. Remove one of them"));
+    }
+    std::ofstream file(to, std::ios::binary);
+    absl::Status read = tar->Read([&](absl::string_view piece) {
+      file.write(piece.data(), std::ssize(piece));
+      return absl::OkStatus();
+    });
+    if (!read.ok()) return read;
+    file.close();
+    if (!file) return FileError(absl::StrCat("cannot unpack ", to));
+  }
+}
+
+absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype, absl::Time deadline) {
+  if (path == "-") {  // read more than once
+    const auto copy = CopyOfStandardInput(deadline);
+    if (!copy.ok()) return copy.status();
+    auto rhs = ReadRhs(PathOf(*copy), dtype);
+    return rhs.ok() ? std::move(rhs) : Named(rhs.status(), PathOf(*copy), kStandardInput);
+  }
+  const auto input = MatrixInput::OpenByColumns(path, dtype, absl::InfiniteFuture());
+  if (!input.ok()) return input.status();
+  if (input->array().has_value()) return *input->array();
+  if (input->sparse().has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": the matrix is sparse, but this file must be dense. Write it with numpy.save"));
+  }
+  const auto text = LocalMatrix::Load(path);
+  if (!text.ok()) return text.status();
+  if (text->dense() == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a right-hand side must be dense. Write it as `array real general`"));
+  }
+  const bool real = input->dtype() == v1::DTYPE_FLOAT32 || input->dtype() == v1::DTYPE_FLOAT64;
+  Array array = *text->dense();
+  if (real && !MatrixMarketIsComplex(path)) array = RealOf(array);
+  return std::move(array).As(input->dtype());
+}
+
+}  // namespace crout::cli

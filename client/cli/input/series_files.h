@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Files of the steps of a series.
+#ifndef CROUT_CLIENT_CLI_INPUT_SERIES_FILES_H_
+#define CROUT_CLIENT_CLI_INPUT_SERIES_FILES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "client/cli/formats/array.h"
+#include "client/cli/formats/temporary_file.h"
+#include "client/cli/input/change_files.h"
+#include "crout/v1/matrix.pb.h"
+
+namespace crout::cli {
+
+// Files of one step; an empty path means none.
+struct StepFiles {
+  std::string matrix;  // none: the previous matrix, or its change
+  std::string rhs;     // none: the right-hand side for all such steps
+  ChangeFiles change;  // none if there is a matrix
+  std::string x0;      // none: iterations start at the last solution
+};
+
+// The steps of a series. Owns the unpacked files.
+class SeriesSteps {
+ public:
+  // Finds the steps of `paths`, in order. A file is the matrix of one step. A directory is all of
+  // its steps, sorted by name. A tar, plain or gzip, is treated as one directory, whatever paths
+  // its files have. "-", standard input, is a file or a tar. In a directory only files with a
+  // matrix's name count (matrix_input.h).
+  //
+  // A name is a word of letters, which gives the kind, followed by the name of the step. Kinds: "b"
+  // or "rhs" is a right-hand side; "x0" (followed by _, - or .) an initial guess; "values",
+  // "entries", "u" and "v" are changes (see ChangeFiles); every other word is a matrix. Files of
+  // one step have the same step name, without the file ending and a leading _, - or . (A_007.mtx.gz
+  // goes with b_007.npy, and rhs7.txt with A7.mtx). Steps are sorted by the bytes of the step name:
+  // numbers need leading zeros.
+  //
+  // FileError if a file cannot be read. INVALID_ARGUMENT for a directory without steps, for two
+  // files of one kind in one step, for a change beside a matrix, for an incomplete change, and as
+  // from TarReader. `deadline` is that of OpenInput.
+  static absl::StatusOr<SeriesSteps> Find(const std::vector<std::string>& paths,
+                                          absl::Time deadline);
+
+  const std::vector<StepFiles>& files() const { return files_; }
+
+  // Replaces the paths of unpacked files in `text`, a path or a message, by the names that the user
+  // gave: "steps.tar:A_007.mtx", "standard input".
+  std::string Shown(absl::string_view text) const;
+
+ private:
+  absl::Status Add(const std::string& path, absl::Time deadline);
+  absl::Status AddDirectory(const std::string& directory);
+  absl::Status AddTar(const std::string& path, const std::string& name);
+
+  std::vector<StepFiles> files_;
+  std::vector<TemporaryDirectory> unpacked_;
+  std::vector<TemporaryFile> copies_;                       // of standard input
+  std::vector<std::pair<std::string, std::string>> names_;  // names for the paths of unpacked files
+};
+
+// Reads a right-hand side, an initial guess, or another matrix that the server does not get as
+// text, in column-major order, from any file that croutctl reads. A series accepts no texts for
+// these, so Matrix Market is parsed here. `dtype` unspecified selects the type of the file.
+// FileError, or INVALID_ARGUMENT for invalid contents and for coordinates. `deadline` is that of
+// OpenInput.
+absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype,
+                              absl::Time deadline = absl::InfiniteFuture());
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_INPUT_SERIES_FILES_H_
