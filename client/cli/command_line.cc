@@ -18,7 +18,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/help/help_text.h"
+#include "client/cli/help/help.h"
 #include "client/cli/report/text.h"
 #include "crout_version.h"
 #include "kernels/util/nearest.h"

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/time/clock.h"
+#include "client/cli/bench/bench.h"
 #include "client/cli/bench/bench_report.h"
-#include "client/cli/bench/pace.h"
 #include "client/cli/exit_codes.h"
 
 namespace crout::cli {

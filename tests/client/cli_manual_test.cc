@@ -17,7 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/command_line.h"
 #include "client/cli/commands/commands.h"
-#include "client/cli/commands/top_view.h"
+#include "client/cli/commands/top.h"
 #include "client/cli/help/help.h"
 #include "kernels/util/nearest.h"
 

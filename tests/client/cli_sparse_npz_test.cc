@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/formats/elements.h"
+#include "client/cli/formats/array.h"
 #include "client/cli/formats/npy_header.h"
 #include "client/cli/formats/npz.h"
 

@@ -4,17 +4,51 @@
 #ifndef CROUT_CLIENT_CLI_BENCH_BENCH_H_
 #define CROUT_CLIENT_CLI_BENCH_BENCH_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cli/bench/latency_histogram.h"
-#include "client/cli/bench/pace.h"
 #include "crout/client.h"
 
 namespace crout::cli {
+
+struct PaceOptions {
+  double rate = 0;                             // calls a second of all workers; 0: without pauses
+  absl::Duration warm_up = {};                 // initial time that is not measured
+  absl::Duration duration = absl::Seconds(5);  // measured time
+  int64_t requests = 0;  // if > 0: number of measured calls, whatever the duration
+};
+
+// Schedules the calls and selects those that are measured. With a rate, calls have scheduled times
+// `1 / rate` apart, whether or not earlier calls have ended. A call without a free worker begins
+// late. Latencies from the scheduled time include that wait, as a real caller would see it (no
+// coordinated omission). Thread-safe.
+class Pace {
+ public:
+  Pace(const PaceOptions& options, absl::Time begin);
+
+  // Waits until the next call is due and returns its scheduled time; nullopt if there are no more
+  // calls.
+  std::optional<absl::Time> Next();
+
+  // Whether a call scheduled at `time` is measured.
+  bool Counts(absl::Time time) const { return time >= measured_from_; }
+  absl::Time measured_from() const { return measured_from_; }
+
+ private:
+  // Constant after construction.
+  const PaceOptions options_;
+  const absl::Time begin_;
+  const absl::Time measured_from_;
+  const absl::Time end_;
+  std::atomic<int64_t> scheduled_ = 0;
+  std::atomic<int64_t> counted_ = 0;
+};
 
 enum class BenchMode {
   kSolve,   // solves with one factor, made before the measurement

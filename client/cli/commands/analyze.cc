@@ -15,7 +15,6 @@
 #include "client/cli/input/matrix_input.h"
 #include "client/cli/input/packed_matrix.h"
 #include "client/cli/options/option_values.h"
-#include "client/cli/report/enum_names.h"
 #include "client/cli/report/text.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/multifrontal_factor.h"

@@ -21,7 +21,6 @@
 #include "client/cli/options/option_values.h"
 #include "client/cli/output/array_files.h"
 #include "client/cli/output/array_writer.h"
-#include "client/cli/report/enum_names.h"
 #include "client/cli/report/text.h"
 
 namespace crout::cli {

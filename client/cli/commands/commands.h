@@ -24,9 +24,6 @@ void AddTopCommand(CLI::App* app, Session* session);      // top
 void AddBenchCommand(CLI::App* app, Session* session);    // bench
 void AddManualCommands(CLI::App* app, Session* session);  // completion, man, version
 
-// Adds all commands and the format of their help.
-void AddCommands(CLI::App* app, Session* session);
-
 }  // namespace crout::cli
 
 #endif  // CROUT_CLIENT_CLI_COMMANDS_COMMANDS_H_

@@ -8,7 +8,7 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/reported_call.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/formats/elements.h"
+#include "client/cli/formats/array.h"
 #include "client/cli/input/local_matrix.h"
 #include "client/cli/input/packed_matrix.h"
 #include "client/cli/options/factor_options.h"

@@ -12,7 +12,6 @@
 #include "client/cli/input/matrix_input.h"
 #include "client/cli/options/factor_options.h"
 #include "client/cli/options/option_values.h"
-#include "client/cli/report/enum_names.h"
 
 namespace crout::cli {
 namespace {
@@ -46,17 +45,11 @@ void AddInputs(CLI::App* series, SeriesArguments* arguments) {
 void AddSeriesOptions(CLI::App* series, SeriesArguments* arguments) {
   BeginSection(series, "Method");
   v1::SolveSeriesHeader* header = &arguments->header;
-  const auto* strategy = v1::SeriesStrategy_descriptor();
-  series
-      ->add_option_function<std::string>(
-          "--strategy",
-          [=](const std::string& name) {
-            header->set_strategy(static_cast<v1::SeriesStrategy>(ParseShortName(*strategy, name)));
-          },
-          "reuse: GMRES with the current factor; refactor: a new factor for each matrix; update: "
-          "low-rank changes applied to the current factor; auto: the strategy with the least "
-          "expected cost [default: auto]")
-      ->check(OneOf(ShortNames(*strategy)));
+  AddEnumOption<v1::SeriesStrategy>(
+      series, "--strategy", [=](v1::SeriesStrategy strategy) { header->set_strategy(strategy); },
+      "reuse: GMRES with the current factor; refactor: a new factor for each matrix; update: "
+      "low-rank changes applied to the current factor; auto: the strategy with the least "
+      "expected cost [default: auto]");
   BeginSection(series, "Accuracy");
   series->add_option_function<double>(
       "--accuracy", [=](double accuracy) { header->set_accuracy(accuracy); },

@@ -7,7 +7,6 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/options/factor_options.h"
 #include "client/cli/options/option_values.h"
-#include "client/cli/report/enum_names.h"
 #include "client/cli/report/text.h"
 
 namespace crout::cli {
@@ -114,15 +113,9 @@ void AddServerCommands(CLI::App* app, Session* session) {
   estimate->parse_complete_callback([=] {
     if (n->empty() && from->empty()) throw CLI::RequiredError("n, or --factor");
   });
-  const auto* dtype = v1::Dtype_descriptor();
-  estimate
-      ->add_option_function<std::string>(
-          "--dtype",
-          [=](const std::string& name) {
-            request->set_matrix_dtype(static_cast<v1::Dtype>(ParseShortName(*dtype, name)));
-          },
-          "Type of the matrix [default: f64]")
-      ->check(OneOf(ShortNames(*dtype)));
+  AddEnumOption<v1::Dtype>(
+      estimate, "--dtype", [=](v1::Dtype dtype) { request->set_matrix_dtype(dtype); },
+      "Type of the matrix [default: f64]");
   AddFactorizeOptions(estimate, request->mutable_options());
 }
 

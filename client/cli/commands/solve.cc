@@ -11,7 +11,6 @@
 #include "client/cli/options/factor_options.h"
 #include "client/cli/options/option_values.h"
 #include "client/cli/output/array_writer.h"
-#include "client/cli/report/enum_names.h"
 
 namespace crout::cli {
 namespace {

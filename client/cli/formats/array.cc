@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "kernels/util/digest.h"
 
 namespace crout::cli {
 namespace {
@@ -30,13 +31,6 @@ std::vector<std::byte> Converted(Element element, absl::Span<const std::byte> by
     std::memcpy(&converted[to], &value, sizeof value);
   }
   return converted;
-}
-
-template <class T>
-client::MatrixSource SourceOf(const Array& array) {
-  const auto* values = reinterpret_cast<const T*>(array.bytes.data());
-  return client::MatrixSource::Dense(absl::MakeConstSpan(values, array.bytes.size() / sizeof(T)),
-                                     array.rows, array.cols, array.layout);
 }
 
 }  // namespace
@@ -70,16 +64,9 @@ size_t SizeOf(Element element) {
 }
 
 client::MatrixSource Array::Source() const {
-  switch (dtype) {
-    case v1::DTYPE_FLOAT32:
-      return SourceOf<float>(*this);
-    case v1::DTYPE_COMPLEX64:
-      return SourceOf<std::complex<float>>(*this);
-    case v1::DTYPE_COMPLEX128:
-      return SourceOf<std::complex<double>>(*this);
-    default:
-      return SourceOf<double>(*this);
-  }
+  return WithType(dtype, [&](auto type) {
+    return client::MatrixSource::Dense(ElementsOf<decltype(type)>(*this), rows, cols, layout);
+  });
 }
 
 std::complex<double> Array::At(int64_t row, int64_t col) const {
@@ -113,20 +100,33 @@ absl::StatusOr<Array> Array::As(v1::Dtype wanted) && {
   if (IsComplex(from) && !IsComplex(ElementOf(wanted))) {
     return absl::InvalidArgumentError("the matrix is complex. Use --dtype=c64 or --dtype=c128");
   }
-  switch (wanted) {
-    case v1::DTYPE_FLOAT32:
-      bytes = Converted<float>(from, bytes);
-      break;
-    case v1::DTYPE_COMPLEX64:
-      bytes = Converted<std::complex<float>>(from, bytes);
-      break;
-    case v1::DTYPE_COMPLEX128:
-      bytes = Converted<std::complex<double>>(from, bytes);
-      break;
-    default:
-      bytes = Converted<double>(from, bytes);
-  }
+  bytes = WithType(wanted, [&](auto type) { return Converted<decltype(type)>(from, bytes); });
   dtype = wanted;
+  return std::move(*this);
+}
+
+client::MatrixSource SparseArray::Source() const {
+  return WithType(values.dtype, [&](auto type) {
+    using T = decltype(type);
+    return client::MatrixSource::Coordinates<T, int32_t>(ElementsOf<T>(values), row, col, rows,
+                                                         cols);
+  });
+}
+
+std::string SparseArray::EntryDigest() const {
+  const auto n = static_cast<uint64_t>(rows);
+  uint64_t digest = SplitMix(n);
+  for (size_t k = 0; k < row.size(); ++k) {
+    const uint64_t place = static_cast<uint64_t>(col[k]) * n + static_cast<uint64_t>(row[k]);
+    digest += SplitMix(SplitMix(place) + k);
+  }
+  return DigestText(digest);
+}
+
+absl::StatusOr<SparseArray> SparseArray::As(v1::Dtype wanted) && {
+  auto converted = std::move(values).As(wanted);
+  if (!converted.ok()) return converted.status();
+  values = *std::move(converted);
   return std::move(*this);
 }
 

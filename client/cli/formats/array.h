@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Dense matrices in memory.
+// Matrices in memory.
 #ifndef CROUT_CLIENT_CLI_FORMATS_ARRAY_H_
 #define CROUT_CLIENT_CLI_FORMATS_ARRAY_H_
 
@@ -48,6 +48,21 @@ auto WithElement(Element element, const std::byte* at, F f) {
   }
 }
 
+// Calls f with a value of the type; float64 if unspecified.
+template <class F>
+auto WithType(v1::Dtype dtype, F f) {
+  switch (dtype) {
+    case v1::DTYPE_FLOAT32:
+      return f(float{});
+    case v1::DTYPE_COMPLEX64:
+      return f(std::complex<float>{});
+    case v1::DTYPE_COMPLEX128:
+      return f(std::complex<double>{});
+    default:
+      return f(double{});
+  }
+}
+
 // Reassembles elements that are split between pieces of input.
 class ElementDecoder {
  public:
@@ -92,6 +107,29 @@ struct Array {
   Array ByColumns() &&;
   // Converts to another type. INVALID_ARGUMENT from complex to real.
   absl::StatusOr<Array> As(v1::Dtype wanted) &&;
+};
+
+// The elements of an array of type T.
+template <class T>
+absl::Span<const T> ElementsOf(const Array& array) {
+  return {reinterpret_cast<const T*>(array.bytes.data()), array.bytes.size() / sizeof(T)};
+}
+
+// Entry k is element k of `values` at (row[k], col[k]), 0-based and within rows x cols; duplicates
+// are summed.
+struct SparseArray {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  std::vector<int32_t> row;
+  std::vector<int32_t> col;
+  Array values;  // a column
+
+  // Source of the matrix; refers to this object.
+  client::MatrixSource Source() const;
+  // SeriesResult.entry_digest of this matrix when a series sends it by Source().
+  std::string EntryDigest() const;
+  // Converts to another type, as Array::As.
+  absl::StatusOr<SparseArray> As(v1::Dtype wanted) &&;
 };
 
 }  // namespace crout::cli

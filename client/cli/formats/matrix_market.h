@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Header data of Matrix Market files.
+// The Matrix Market format, plain or gzip:
+// https://math.nist.gov/MatrixMarket/formats.html
 #ifndef CROUT_CLIENT_CLI_FORMATS_MATRIX_MARKET_H_
 #define CROUT_CLIENT_CLI_FORMATS_MATRIX_MARKET_H_
 
+#include <complex>
 #include <cstdint>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/cli/formats/array.h"
 
 namespace crout::cli {
 
@@ -18,6 +23,25 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path);
 // Whether the banner of `path`, plain or gzip, has the field `complex`. False if it cannot be read,
 // and for pipes, which can be read only once.
 bool MatrixMarketIsComplex(const std::string& path);
+
+// One entry; duplicates are summed.
+struct Entry {
+  int64_t row;
+  int64_t col;
+  std::complex<double> value;
+};
+
+// Coordinates of a sparse matrix.
+struct Coordinates {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  std::vector<Entry> entries;
+};
+
+// Reads a file with all fields and symmetries: an array if it is general and dense, otherwise
+// coordinates. FileError, or INVALID_ARGUMENT with the line. Memory grows with the entries, not by
+// the declared size.
+absl::StatusOr<std::variant<Array, Coordinates>> ReadMatrixMarket(const std::string& path);
 
 }  // namespace crout::cli
 

@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cli/formats/array.h"
-#include "client/cli/formats/sparse_array.h"
 #include "client/cli/formats/temporary_file.h"
 
 namespace crout::cli {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "client/cli/help/help_text.h"
+#include "client/cli/help/help.h"
 
 #include <vector>
 
@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/help/command_table.h"
 
 namespace crout::cli {
 namespace {

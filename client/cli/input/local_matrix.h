@@ -12,23 +12,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/cli/formats/array.h"
+#include "client/cli/formats/matrix_market.h"
 
 namespace crout::cli {
-
-// One entry; duplicates are summed.
-struct Entry {
-  int64_t row;
-  int64_t col;
-  std::complex<double> value;
-};
-
-// Coordinates of a sparse matrix.
-struct Coordinates {
-  int64_t rows = 0;
-  int64_t cols = 0;
-  std::vector<Entry> entries;
-};
 
 class LocalMatrix {
  public:
@@ -60,6 +48,14 @@ class LocalMatrix {
 
   std::variant<Array, Coordinates> matrix_;
 };
+
+// Reads a right-hand side, an initial guess, or another matrix that the server does not get as
+// text, in column-major order, from any file that croutctl reads. A series accepts no texts for
+// these, so Matrix Market is parsed here. `dtype` unspecified selects the type of the file.
+// FileError, or INVALID_ARGUMENT for invalid contents and for coordinates. `deadline` is that of
+// OpenInput.
+absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype,
+                              absl::Time deadline = absl::InfiniteFuture());
 
 }  // namespace crout::cli
 

@@ -4,18 +4,24 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/types/span.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/formats/array.h"
 #include "client/cli/formats/matrix_market.h"
 #include "client/cli/formats/tar_reader.h"
 #include "client/cli/input/local_matrix.h"
@@ -25,6 +31,7 @@ namespace crout::cli {
 namespace {
 
 namespace fs = std::filesystem;
+using client::MatrixChange;
 
 // Parts of a file name.
 struct StepName {
@@ -58,14 +65,23 @@ std::pair<const char*, std::string*> PlaceOf(const std::string& word, StepFiles*
   return {"matrix", &step->matrix};
 }
 
+// Accepts one matrix, one change or neither. Otherwise INVALID_ARGUMENT, naming the files.
 absl::Status Check(const StepFiles& step) {
-  const std::vector<std::string> changes = step.change.paths();
+  const ChangeFiles& change = step.change;
+  const std::vector<std::string> changes = change.paths();
   if (!step.matrix.empty() && !changes.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(changes.front(), " and ", step.matrix,
                      " are a change and the matrix of one step. Keep one of them"));
   }
-  return CheckChange(step.change);
+  if (change.u.empty() != change.v.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        change.u, change.v, ": a low-rank change needs both U and V. Add the other file"));
+  }
+  const int kinds = !change.values.empty() + !change.entries.empty() + !change.u.empty();
+  if (kinds <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      absl::StrJoin(changes, " and "), " change the matrix of the same step. Keep one of them"));
 }
 
 absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& directory) {
@@ -110,22 +126,95 @@ absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
   return sorted;
 }
 
-// Converts a real matrix that was read as complex.
-Array RealOf(const Array& array) {
-  Array real;
-  real.rows = array.rows;
-  real.cols = array.cols;
-  for (int64_t j = 0; j < array.cols; ++j) {
-    for (int64_t i = 0; i < array.rows; ++i) {
-      const double value = array.At(i, j).real();
-      const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-      real.bytes.insert(real.bytes.end(), bytes, bytes + sizeof value);
-    }
+absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype,
+                                        const std::string& entry_digest) {
+  const auto input = MatrixInput::Open(path, dtype, absl::InfiniteFuture());
+  if (!input.ok()) return input.status();
+  if (const auto& sparse = input->sparse()) {
+    return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
+      return MatrixChange::Values(ElementsOf<decltype(type)>(sparse->values),
+                                  sparse->EntryDigest());
+    });
   }
-  return real;
+  const auto values = ReadRhs(path, dtype);
+  if (!values.ok()) return values.status();
+  if (values->rows != 1 && values->cols != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", values->rows, " x ", values->cols,
+                     ", but changed values are a vector. Write one column"));
+  }
+  return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
+    return MatrixChange::Values(ElementsOf<decltype(type)>(*values), entry_digest);
+  });
+}
+
+template <class T>
+bool Take(std::complex<double> value, std::vector<T>* values) {
+  if constexpr (std::is_floating_point_v<T>) {
+    values->push_back(static_cast<T>(value.real()));
+    return value.imag() == 0;
+  } else {
+    values->push_back(static_cast<T>(value));
+    return true;
+  }
+}
+
+absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, v1::Dtype dtype) {
+  const auto matrix = LocalMatrix::Load(path);
+  if (!matrix.ok()) return matrix.status();
+  constexpr int64_t kMaxOrder = std::numeric_limits<int32_t>::max();
+  if (matrix->dense() != nullptr || matrix->rows() > kMaxOrder || matrix->cols() > kMaxOrder) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        " is not in Matrix Market coordinate format. Write the changed entries in that format"));
+  }
+  return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
+    std::vector<int32_t> rows, cols;
+    std::vector<decltype(type)> values;
+    bool fits = true;
+    matrix->ForEach([&](int64_t row, int64_t col, std::complex<double> value) {
+      rows.push_back(static_cast<int32_t>(row));
+      cols.push_back(static_cast<int32_t>(col));
+      fits &= Take(value, &values);
+    });
+    if (!fits)
+      return absl::InvalidArgumentError(absl::StrCat(
+          path,
+          ": the values are complex, the matrix is real. Write real values, or start with a "
+          "complex matrix"));
+    return MatrixChange::Entries<decltype(type)>(rows, cols, values);
+  });
+}
+
+absl::StatusOr<MatrixChange> ReadLowRank(const ChangeFiles& files, v1::Dtype dtype) {
+  const auto u = ReadRhs(files.u, dtype);
+  if (!u.ok()) return u.status();
+  const auto v = ReadRhs(files.v, dtype);
+  if (!v.ok()) return v.status();
+  if (u->rows != v->rows || u->cols != v->cols) {
+    return absl::InvalidArgumentError(absl::StrCat(files.u, " is ", u->rows, " x ", u->cols, ", ",
+                                                   files.v, " ", v->rows, " x ", v->cols));
+  }
+  return WithType(dtype, [&](auto type) -> absl::StatusOr<MatrixChange> {
+    using T = decltype(type);
+    const absl::Span<const T> by_columns = ElementsOf<T>(*v);
+    std::vector<T> by_rows;
+    for (int64_t i = 0; i < v->rows; ++i) {
+      for (int64_t k = 0; k < v->cols; ++k) by_rows.push_back(by_columns[i + k * v->rows]);
+    }
+    return MatrixChange::LowRank<T>(ElementsOf<T>(*u), by_rows, u->rows, u->cols);
+  });
 }
 
 }  // namespace
+
+std::vector<std::string> ChangeFiles::paths() const {
+  std::vector<std::string> paths;
+  for (const std::string* path : {&values, &entries, &u, &v}) {
+    if (!path->empty()) paths.push_back(*path);
+  }
+  return paths;
+}
 
 absl::StatusOr<SeriesSteps> SeriesSteps::Find(const std::vector<std::string>& paths,
                                               absl::Time deadline) {
@@ -196,30 +285,11 @@ absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& nam
   }
 }
 
-absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype, absl::Time deadline) {
-  if (path == "-") {  // read more than once
-    const auto copy = CopyOfStandardInput(deadline);
-    if (!copy.ok()) return copy.status();
-    auto rhs = ReadRhs(PathOf(*copy), dtype);
-    return rhs.ok() ? std::move(rhs) : Named(rhs.status(), PathOf(*copy), kStandardInput);
-  }
-  const auto input = MatrixInput::OpenByColumns(path, dtype, absl::InfiniteFuture());
-  if (!input.ok()) return input.status();
-  if (input->array().has_value()) return *input->array();
-  if (input->sparse().has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": the matrix is sparse, but this file must be dense. Write it with numpy.save"));
-  }
-  const auto text = LocalMatrix::Load(path);
-  if (!text.ok()) return text.status();
-  if (text->dense() == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": a right-hand side must be dense. Write it as `array real general`"));
-  }
-  const bool real = input->dtype() == v1::DTYPE_FLOAT32 || input->dtype() == v1::DTYPE_FLOAT64;
-  Array array = *text->dense();
-  if (real && !MatrixMarketIsComplex(path)) array = RealOf(array);
-  return std::move(array).As(input->dtype());
+absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,
+                                        const std::string& entry_digest) {
+  if (!files.values.empty()) return ReadValues(files.values, dtype, entry_digest);
+  if (!files.entries.empty()) return ReadEntries(files.entries, dtype);
+  return ReadLowRank(files, dtype);
 }
 
 }  // namespace crout::cli

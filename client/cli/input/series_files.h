@@ -14,10 +14,21 @@
 #include "absl/time/time.h"
 #include "client/cli/formats/array.h"
 #include "client/cli/formats/temporary_file.h"
-#include "client/cli/input/change_files.h"
+#include "crout/matrix_change.h"
 #include "crout/v1/matrix.pb.h"
 
 namespace crout::cli {
+
+// All paths are empty, or those of one kind of change are set: `values`, `entries`, or `u` and `v`.
+struct ChangeFiles {
+  // A vector with one value for each line of the last coordinate text or entry of the last sparse
+  // matrix; or a sparse matrix with the same entries in the same order.
+  std::string values;
+  std::string entries;  // Matrix Market coordinate file with the entries that change
+  std::string u, v;     // matrices of n rows each; U V^T is added
+
+  std::vector<std::string> paths() const;
+};
 
 // Files of one step; an empty path means none.
 struct StepFiles {
@@ -65,13 +76,10 @@ class SeriesSteps {
   std::vector<std::pair<std::string, std::string>> names_;  // names for the paths of unpacked files
 };
 
-// Reads a right-hand side, an initial guess, or another matrix that the server does not get as
-// text, in column-major order, from any file that croutctl reads. A series accepts no texts for
-// these, so Matrix Market is parsed here. `dtype` unspecified selects the type of the file.
-// FileError, or INVALID_ARGUMENT for invalid contents and for coordinates. `deadline` is that of
-// OpenInput.
-absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype,
-                              absl::Time deadline = absl::InfiniteFuture());
+// Reads a change in the type of the matrix. `entry_digest` identifies the entries to which `values`
+// belong. FileError, or INVALID_ARGUMENT for invalid contents.
+absl::StatusOr<client::MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,
+                                                const std::string& entry_digest);
 
 }  // namespace crout::cli
 

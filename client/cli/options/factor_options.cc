@@ -15,21 +15,6 @@
 namespace crout::cli {
 namespace {
 
-// Adds an option that sets an enumeration through a setter of a message.
-template <class E, class Set>
-CLI::Option* AddEnum(CLI::App* app, const std::string& name, Set set,
-                     const std::string& description) {
-  const auto* type = google::protobuf::GetEnumDescriptor<E>();
-  return app
-      ->add_option_function<std::string>(
-          name,
-          [set, type](const std::string& text) {
-            set(static_cast<E>(ParseShortName(*type, text)));
-          },
-          description)
-      ->check(OneOf(ShortNames(*type)));
-}
-
 template <class Set>
 void AddFlag(CLI::App* app, const std::string& name, Set set, const std::string& description) {
   app->add_flag_callback(
@@ -81,7 +66,7 @@ void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
 void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
   BeginSection(app, "Method parameters");
   const auto parameters = [options] { return options->mutable_parameters(); };
-  AddEnum<v1::PivotRule>(
+  AddEnumOption<v1::PivotRule>(
       app, "--pivoting", [=](auto value) { parameters()->set_pivot_rule(value); },
       "When to pivot, for methods with conditional pivoting");
   AddValue<std::pair<double, double>>(
@@ -104,7 +89,7 @@ void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
       app, "--absolute-tolerance",
       [=](double value) { parameters()->set_absolute_tolerance(value); },
       "Absolute change at which an iterative method stops, added to --tolerance [default: 0]");
-  AddEnum<v1::MethodVariant>(
+  AddEnumOption<v1::MethodVariant>(
       app, "--variant", [=](auto value) { parameters()->set_variant(value); },
       "Variant of the method. published: as in its source, so icm and icmpp use sections of n/10 "
       "within [256, 1024] and pivoting by interval, and block_lu on the host the task priorities "
@@ -186,7 +171,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
       ->type_name("DEVICE");
   BeginSection(app, "Accuracy");
   AddFactorDtype(app, options);
-  AddEnum<v1::Equilibrate>(
+  AddEnumOption<v1::Equilibrate>(
       app, "--equilibrate", [=](auto value) { options->set_equilibrate(value); },
       "Scale the rows and columns of the matrix [default: auto]");
   AddValue<double>(
@@ -242,8 +227,8 @@ void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options) {
 }
 
 void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set) {
-  AddEnum<v1::Solver>(app, "--solver", std::move(set),
-                      "Triangular solver [default: auto, the fastest]");
+  AddEnumOption<v1::Solver>(app, "--solver", std::move(set),
+                            "Triangular solver [default: auto, the fastest]");
 }
 
 void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set) {

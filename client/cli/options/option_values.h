@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Checks of option values. Their messages name the value and what is expected.
+// Checks of option values, whose messages name the value and the expectation; options with named
+// values.
 #ifndef CROUT_CLIENT_CLI_OPTIONS_OPTION_VALUES_H_
 #define CROUT_CLIENT_CLI_OPTIONS_OPTION_VALUES_H_
 
+#include <google/protobuf/generated_enum_reflection.h>
+
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/report/enum_names.h"
 #include "kernels/util/nearest.h"
 
 namespace crout::cli {
@@ -62,6 +68,46 @@ CLI::Validator NotNegative() {
 template <class T>
 CLI::Validator Positive() {
   return InRange<T>(T{0}, std::numeric_limits<T>::max(), LowEnd::kExcluded);
+}
+
+// Adds an option that takes a short name of E; passes the value to `set`.
+template <class E>
+CLI::Option* AddEnumOption(CLI::App* app, const std::string& name, std::function<void(E)> set,
+                           const std::string& description) {
+  const auto* type = google::protobuf::GetEnumDescriptor<E>();
+  return app
+      ->add_option_function<std::string>(
+          name,
+          [type, set = std::move(set)](const std::string& text) {
+            set(static_cast<E>(ParseShortName(*type, text)));
+          },
+          description)
+      ->check(OneOf(ShortNames(*type)));
+}
+template <class E>
+CLI::Option* AddEnumOption(CLI::App* app, const std::string& name, E* value,
+                           const std::string& description) {
+  return AddEnumOption<E>(
+      app, name, [value](E chosen) { *value = chosen; }, description);
+}
+
+// Adds an option with named values; passes the value of the given name to `set`.
+template <class T>
+CLI::Option* AddChoiceOption(CLI::App* app, const std::string& name,
+                             const std::vector<std::pair<std::string, T>>& choices,
+                             std::function<void(T)> set, const std::string& description) {
+  std::vector<std::string> names;
+  for (const auto& [choice, value] : choices) names.push_back(choice);
+  return app
+      ->add_option_function<std::string>(
+          name,
+          [choices, set = std::move(set)](const std::string& text) {
+            for (const auto& [choice, value] : choices) {
+              if (choice == text) set(value);
+            }
+          },
+          description)
+      ->check(OneOf(names));
 }
 
 }  // namespace crout::cli

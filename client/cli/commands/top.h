@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Display of croutctl top.
-#ifndef CROUT_CLIENT_CLI_COMMANDS_TOP_VIEW_H_
-#define CROUT_CLIENT_CLI_COMMANDS_TOP_VIEW_H_
+#ifndef CROUT_CLIENT_CLI_COMMANDS_TOP_H_
+#define CROUT_CLIENT_CLI_COMMANDS_TOP_H_
 
 #include <cstddef>
 #include <string>
@@ -27,4 +27,4 @@ std::string EndLines(absl::string_view view);
 
 }  // namespace crout::cli
 
-#endif  // CROUT_CLIENT_CLI_COMMANDS_TOP_VIEW_H_
+#endif  // CROUT_CLIENT_CLI_COMMANDS_TOP_H_
