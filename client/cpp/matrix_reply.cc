@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "client/cpp/solution_receiver.h"
+#include "client/cpp/matrix_reply.h"
 
 #include <limits>
 
