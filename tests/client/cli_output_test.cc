@@ -9,7 +9,6 @@
 #include <set>
 
 #include "client/cli/bench/latency_histogram.h"
-#include "client/cli/report/enum_names.h"
 #include "client/cli/report/json.h"
 #include "client/cli/report/progress_bar.h"
 #include "client/cli/report/text.h"

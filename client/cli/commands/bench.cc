@@ -12,7 +12,7 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/options/factor_options.h"
 #include "client/cli/options/option_values.h"
-#include "client/cli/report/enum_names.h"
+#include "client/cli/report/json.h"
 #include "client/cli/report/text.h"
 
 namespace crout::cli {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/options/option_values.h"
-#include "client/cli/report/enum_names.h"
+#include "client/cli/report/json.h"
 
 namespace crout::cli {
 namespace {
@@ -28,7 +28,7 @@ CLI::Option* AddValue(CLI::App* app, const std::string& name, Set set,
       name, [set](const T& value) { set(value); }, description);
 }
 
-// Methods for a single matrix on any device of a server of this version.
+// Returns the methods for a single matrix that some device of a server of this version supports.
 std::vector<std::string> OfferedAlgorithms() {
   std::vector<std::string> names;
   for (const std::string& name : ShortNames(*v1::Algorithm_descriptor())) {
@@ -37,8 +37,8 @@ std::vector<std::string> OfferedAlgorithms() {
   return names;
 }
 
-// Adds --dtype: a type, or a precision in which solves are corrected. These are two fields; the
-// last option given counts.
+// Adds --factor-dtype. Its value is a type, or a precision whose solves are corrected. The contract
+// has a field for each; the last option given counts.
 void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
   const auto* types = v1::Dtype_descriptor();
   const auto* precisions = v1::FactorPrecision_descriptor();
@@ -196,7 +196,7 @@ void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
 void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
                     const std::string& description) {
   const auto set_positive = [set = std::move(set)](absl::Duration lease) {
-    // In the contract 0 selects the default, which is not what an explicit zero means.
+    // An explicit zero is refused: in the contract 0 selects the default.
     if (lease == absl::ZeroDuration()) {
       throw CLI::ValidationError(
           "--lease", "the lease must be longer than 0; `croutctl release` removes a factor");

@@ -17,12 +17,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/report/enum_names.h"
+#include "client/cli/report/json.h"
 #include "kernels/util/nearest.h"
 
 namespace crout::cli {
 
-// Accepts one of `names`. Otherwise names the nearest one and lists all.
+// Accepts one of `names`. The error lists them and suggests the nearest.
 inline CLI::Validator OneOf(const std::vector<std::string>& names) {
   return CLI::Validator(
       [names](const std::string& text) {
@@ -37,7 +37,7 @@ inline CLI::Validator OneOf(const std::vector<std::string>& names) {
 
 enum class LowEnd { kIncluded, kExcluded };
 
-// Accepts numbers from `low` to `high`, without `low` if it is kExcluded.
+// Accepts numbers from `low` to `high`; kExcluded excludes `low` itself.
 template <class T>
 CLI::Validator InRange(T low, T high, LowEnd low_end = LowEnd::kIncluded) {
   return CLI::Validator(
@@ -58,7 +58,7 @@ CLI::Validator InRange(T low, T high, LowEnd low_end = LowEnd::kIncluded) {
       "");
 }
 
-// Accepts numbers from 0 on.
+// Accepts 0 and numbers above it.
 template <class T>
 CLI::Validator NotNegative() {
   return InRange<T>(T{0}, std::numeric_limits<T>::max());

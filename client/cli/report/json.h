@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Converts messages of the contract to croutctl's JSON.
+// The contract's messages as croutctl's JSON, and short names of its enumerations: "getrf", "f64",
+// "transpose".
 #ifndef CROUT_CLIENT_CLI_REPORT_JSON_H_
 #define CROUT_CLIENT_CLI_REPORT_JSON_H_
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 namespace crout::cli {
 
@@ -20,6 +24,15 @@ Json ToJson(const google::protobuf::Message& message);
 
 // Converts a double by the same rules.
 Json ToJson(double value);
+
+// ALGORITHM_CROUT_LU -> "crout_lu"; DTYPE_FLOAT64 -> "f64".
+std::string ShortName(const google::protobuf::EnumValueDescriptor& value);
+
+// The short names of `type` without UNSPECIFIED.
+std::vector<std::string> ShortNames(const google::protobuf::EnumDescriptor& type);
+
+// The number of `name`; -1 if there is none.
+int ParseShortName(const google::protobuf::EnumDescriptor& type, const std::string& name);
 
 }  // namespace crout::cli
 

@@ -14,7 +14,7 @@
 
 namespace crout::cli {
 
-// Text of the bar, `elapsed` after the start of the phase in `update`.
+// Text of the bar at the time `elapsed` after the start of the phase in `update`.
 std::string ProgressLine(const client::ProgressUpdate& update, absl::Duration elapsed);
 
 // Redraws one line every 100 ms, starting half a second after construction, and erases it when

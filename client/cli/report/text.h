@@ -12,8 +12,8 @@
 
 namespace crout::cli {
 
-// The value of `key`: "..._bytes" as "512.0 MiB", "..._seconds" as "1.23 ms", other numbers with
-// six digits, everything else unchanged.
+// Formats the value of `key`: "..._bytes" as "512.0 MiB", "..._seconds" as "1.23 ms", other numbers
+// with six digits, everything else unchanged.
 std::string FormatValue(const std::string& key, const Json& value);
 
 // Escapes characters that control a terminal, as \\x1b, in text from other users such as a factor's
