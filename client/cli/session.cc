@@ -17,7 +17,7 @@
 namespace crout::cli {
 namespace {
 
-// A handle or name may contain invalid UTF-8, which is replaced.
+// Invalid UTF-8, which a handle or name may contain, is replaced.
 std::string Dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

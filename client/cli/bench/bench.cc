@@ -17,7 +17,7 @@
 namespace crout::cli {
 namespace {
 
-// Elements of one of the four types.
+// Elements of any of the four types.
 using Elements = std::variant<std::vector<double>, std::vector<float>,
                               std::vector<std::complex<double>>, std::vector<std::complex<float>>>;
 
@@ -104,7 +104,8 @@ class Worker {
         if (!next) break;
         Solve(factor->handle(), *next, pace->Counts(*next));
       }
-      client_->Release(factor->handle()).IgnoreError();  // if this fails, its short lease ends it
+      client_->Release(factor->handle())
+          .IgnoreError();  // the short lease removes a factor that was not released
     }
   }
 

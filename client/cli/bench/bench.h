@@ -21,7 +21,7 @@ struct PaceOptions {
   double rate = 0;                             // calls a second of all workers; 0: without pauses
   absl::Duration warm_up = {};                 // initial time that is not measured
   absl::Duration duration = absl::Seconds(5);  // measured time
-  int64_t requests = 0;  // if > 0: number of measured calls, whatever the duration
+  int64_t requests = 0;  // number of measured calls; 0: `duration` is the limit
 };
 
 // Schedules the calls and selects those that are measured. With a rate, calls have scheduled times
@@ -63,20 +63,20 @@ struct BenchOptions {
   int64_t nrhs = 1;
   v1::Dtype dtype = v1::DTYPE_FLOAT64;
   v1::FactorizeOptions factorize;
-  double factor_share = 0;  // for kMix: share of factorizations, 0 to 1
+  double factor_share = 0;  // share of factorizations with kMix, 0 to 1
   PaceOptions pace;
 };
 
-// Counts of one kind of call.
+// Counts of the calls of one kind.
 struct BenchCounts {
   // Latencies of successful calls, each from its scheduled start.
   LatencyHistogram latencies;
-  std::map<std::string, int64_t> errors;  // by status name
+  std::map<std::string, int64_t> errors;  // keys: status names
 };
 
 struct BenchResult {
   absl::Duration elapsed;                    // without the warm-up
-  std::map<std::string, BenchCounts> calls;  // by "factorize", "solve"
+  std::map<std::string, BenchCounts> calls;  // keys: "factorize", "solve"
 };
 
 // Runs `concurrency` workers on random, diagonally dominant matrices. Calls are not retried;

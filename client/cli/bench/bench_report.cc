@@ -152,7 +152,7 @@ std::string Table(const Json& rows) {
   return table + "</tr></table>\n";
 }
 
-// The description of a run without its rows: "n 256, nrhs 1, ...".
+// Describes a run without its rows: "n 256, nrhs 1, ...".
 std::string Facts(const Json& run) {
   std::string facts;
   for (const auto& [key, value] : run.items()) {

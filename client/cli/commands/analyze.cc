@@ -84,7 +84,7 @@ Json Levels(const Analysis& analysis) {
   return levels;
 }
 
-// The upper levels of the tree. Children follow their parent, ordered by work, largest first.
+// The upper levels of the tree of fronts. Children follow their parent, most work first.
 class FrontTreeView {
  public:
   FrontTreeView(const Analysis& analysis, int64_t depth)
@@ -154,7 +154,7 @@ class FrontTreeView {
 
   const Analysis& analysis_;
   const int64_t depth_;
-  std::vector<double> flops_;    // of the subtree below each front, itself included
+  std::vector<double> flops_;    // work of each front's subtree, the front included
   std::vector<int64_t> fronts_;  // number of fronts in that subtree
   std::vector<int32_t> roots_;
 };

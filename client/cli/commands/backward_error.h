@@ -15,15 +15,16 @@ enum class Operation { kNone, kTranspose, kConjugateTranspose };
 
 // The errors of SolveResult, but with residuals in long double. NaN if X, A or B have NaN.
 struct BackwardErrors {
-  // max over columns j of |b_j - op(A) x_j| / (|op(A)| |x_j| + |b_j|), in infinity-norms; 0/0 is 0.
+  // Maximum over columns j of |b_j - op(A) x_j| / (|op(A)| |x_j| + |b_j|), in infinity-norms; 0/0
+  // is 0.
   double normwise = 0;
   // LAPACK's berr: max over columns and rows i of |b - op(A) x|_i / (|op(A)| |x| + |b|)_i, with
   // |re z| + |im z| for |z|; 0/0 is 0.
   double componentwise = 0;
 };
 
-// INVALID_ARGUMENT if A is not square, if the shapes do not match, or if X is a coordinate matrix,
-// whose declared size may be wrong.
+// INVALID_ARGUMENT if A is not square, if the shapes do not match, or if X is a coordinate matrix:
+// the declared size of such a matrix may be wrong.
 absl::StatusOr<BackwardErrors> ComputeBackwardErrors(const LocalMatrix& a, Operation operation,
                                                      const LocalMatrix& x, const LocalMatrix& b);
 

@@ -67,9 +67,8 @@ absl::Status RunIterations(Session* session, const std::string& name) {
   return absl::OkStatus();
 }
 
-// Calls `one` for each of `factors` and prints its result: one object, or a list of several. An
-// error does not stop the other calls; each error is printed, and the first is the command's
-// status.
+// Calls `one` for each of `factors` and prints the results: one object, or a list of several. An
+// error does not stop the other calls. Returns the first error, and prints the others.
 absl::Status ForEachFactor(Session* session, const std::vector<std::string>& factors,
                            absl::FunctionRef<absl::StatusOr<Json>(const std::string& handle)> one) {
   Json done = Json::array();

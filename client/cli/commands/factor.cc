@@ -26,7 +26,7 @@ struct FactorArguments {
   bool fail_singular = false;
 };
 
-// Values of a file's entries in the order and type of the server's matrix, with the digest of their
+// The values of a file in the order and type of the server's matrix, and the digest of their
 // pattern.
 struct SparseValues {
   Array values;

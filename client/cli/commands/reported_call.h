@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Steps around a call that may take long.
+// Progress, results and warnings of a call that may take long.
 #ifndef CROUT_CLIENT_CLI_COMMANDS_REPORTED_CALL_H_
 #define CROUT_CLIENT_CLI_COMMANDS_REPORTED_CALL_H_
 
@@ -26,7 +26,7 @@ auto WithProgressBar(const Session& session, F&& send) {
   return std::forward<F>(send)(call);
 }
 
-// Prints the warnings of a result. An inaccurate one sets the exit code to kNotAccurate.
+// Prints the warnings of a result. An inaccurate result sets the exit code to kNotAccurate.
 template <class Result>
 void WarnOf(Session* session, const Result& result) {
   for (const std::string& text : client::WarningTexts(result)) session->Warn(text);
@@ -35,8 +35,8 @@ void WarnOf(Session* session, const Result& result) {
   }
 }
 
-// Prints `result` and the factor that its call left in the cache. If the call failed, or its result
-// could not be written to `output`, prints the name of the factor, if there is one.
+// Prints `result` and the factor that its call stored in the cache. If the call failed, or its
+// result cannot be written to `output`, warns about the factor (Session::WarnIfKept).
 template <class Result>
 absl::Status ReportWithFactor(Session* session, const absl::StatusOr<Result>& result,
                               const v1::Factor& factor, ArrayFileSink* output) {

@@ -106,7 +106,7 @@ absl::Status SeriesRun::RunStep(size_t index) {
     step = Solve(steps_.files()[index], &x);
   }
   if (!step.ok()) {
-    // Keeps the code and details.
+    // The new status has the code and details of the old one.
     const std::string message = steps_.Shown(step.status().message());
     absl::Status status(step.status().code(),
                         absl::StrCat("step ", index, NamesOf(index, message), ": ", message));
@@ -213,7 +213,7 @@ absl::StatusOr<const client::MatrixSource*> SeriesRun::StartOf(const StepFiles& 
 absl::StatusOr<std::string> SeriesRun::OutputOf(size_t index) {
   if (!x_) return "";
   const size_t digits = std::max<size_t>(3, absl::StrCat(steps_.files().size() - 1).size());
-  // In an archive the part's name has no prefix.
+  // The name of a part in an archive has no prefix.
   return x_->Add(
       absl::StrFormat("%s%0*d", x_->in_archive() ? "x_" : "", static_cast<int>(digits), index));
 }

@@ -52,14 +52,14 @@ class SeriesRun {
   // Returns the step's files in parentheses, unless `message` names one of them.
   std::string NamesOf(size_t index, absl::string_view message) const;
   absl::StatusOr<SeriesStep> Solve(const StepFiles& step, client::MatrixSink* x);
-  // Solves with the matrix of an earlier step, or at first with that of --start.
+  // Solves with the matrix of an earlier step; the first step uses the matrix of --start.
   absl::StatusOr<SeriesStep> SolveAgain(const client::MatrixSource& rhs,
                                         const client::MatrixSource* x0, client::MatrixSink* x);
   absl::StatusOr<client::MatrixSource> RhsOf(const StepFiles& step);
   // The initial guess of a step in X's type; null if it has none.
   absl::StatusOr<const client::MatrixSource*> StartOf(const StepFiles& step,
                                                       const client::MatrixSource& rhs);
-  // Sets order and type of --start's matrix.
+  // Sets rows_ and dtype_ from the factor of --start.
   absl::Status Describe(const std::string& handle);
   // Output file of X of a step; empty: none.
   absl::StatusOr<std::string> OutputOf(size_t index);
@@ -69,17 +69,17 @@ class SeriesRun {
   const SeriesArguments& arguments_;
   SeriesSteps steps_;
   std::string last_matrix_;           // file of the server's current matrix; empty after a change
-  std::string entry_digest_;          // of the last matrix, from the last result
-  absl::StatusOr<int64_t> rows_ = 0;  // of the last matrix, if its file declares them
+  std::string entry_digest_;          // digest of the last matrix, from the last result
+  absl::StatusOr<int64_t> rows_ = 0;  // rows of the last matrix, if its file declares them
   v1::Dtype dtype_ = v1::DTYPE_FLOAT64;
   std::optional<Array> common_rhs_;
-  std::optional<Array> rhs_;  // of the current step, as the next two
+  std::optional<Array> rhs_;  // B of the current step; the next two hold its initial guess
   std::optional<Array> x0_;
   std::optional<client::MatrixSource> x0_source_;
   client::CallOptions call_;
-  ProgressBar* bar_ = nullptr;  // of the current step
+  ProgressBar* bar_ = nullptr;  // bar of the current step
   std::optional<Series> series_;
-  std::optional<ArrayFiles> x_;  // of all steps; nullopt: X is not written
+  std::optional<ArrayFiles> x_;  // files of all X; nullopt: X is not written
 };
 
 }  // namespace crout::cli

@@ -44,14 +44,14 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
       ->check(InRange(int64_t{0}, int64_t{1} << 24));
   AddOutputOptions(command, "the solution", &arguments->output);
   AddSolveOptions(command, &arguments->options);
-  // B must be one or the other. CLI11 counts options only after parsing.
+  // Exactly one source of B is required. CLI11 counts options only after parsing.
   command->parse_complete_callback([=] {
     if (file->count() + ones->count() == 0) throw CLI::RequiredError("rhs or --ones");
     CheckOneStandardInput({arguments->matrix.path, arguments->rhs_path});
   });
 }
 
-// A source of ones if requested, otherwise of the file, which `file` then holds.
+// Returns ones if requested, otherwise the matrix of the file, which is stored in `file`.
 absl::StatusOr<client::MatrixSource> Rhs(
     const Session& session, const SolveArguments& arguments, v1::Dtype dtype,
     std::optional<MatrixInput>* file,
@@ -90,7 +90,7 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
 }
 
 absl::Status RunLu(Session* session, const SolveArguments& arguments) {
-  // The number of ones is needed before the matrix is sent.
+  // A right-hand side of ones needs the order before the matrix is sent.
   const auto open = arguments.ones ? MatrixInput::OpenWithRows : MatrixInput::Open;
   const auto matrix = open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
   if (!matrix.ok()) return matrix.status();

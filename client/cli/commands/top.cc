@@ -30,7 +30,7 @@ std::string Bar(double part, double whole, Format format) {
 
 std::string Count(double value) { return absl::StrCat(static_cast<int64_t>(value)); }
 
-// The first tenants, which hold the most bytes.
+// The server sorts tenants by their bytes, most first.
 std::string TenantTable(const v1::GetServerInfoResponse& info) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::TenantLoad& load : info.tenants()) {
@@ -62,8 +62,8 @@ absl::Status RunTop(Session* session, const TopArguments& arguments) {
       session->Print(ToJson(*info), view);
       return absl::OkStatus();
     }
-    // On a terminal: moves home, draws, and erases the rest of a longer view. Elsewhere views
-    // follow each other.
+    // A terminal shows one view: move home, draw, and erase the rest of a longer view. Other
+    // outputs get the views one after the other.
     session->Print(ToJson(*info), terminal ? absl::StrCat("\x1b[H", EndLines(view), "\x1b[J")
                                            : absl::StrCat(view, "\n"));
     if (!std::cout.flush()) return absl::OkStatus();  // Run() reports the error

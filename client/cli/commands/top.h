@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Display of croutctl top.
+// The views of croutctl top.
 #ifndef CROUT_CLIENT_CLI_COMMANDS_TOP_H_
 #define CROUT_CLIENT_CLI_COMMANDS_TOP_H_
 
@@ -16,8 +16,8 @@ namespace crout::cli {
 // Largest number of tenants that are shown.
 inline constexpr size_t kTopTenants = 20;
 
-// Plain text: a line for the server, one for its cache, one a device with bars for streams and
-// memory, and one a tenant.
+// Returns plain text: a line for the server, a line for its cache, a line for each device with bars
+// for streams and memory, and a line for each tenant.
 std::string TopView(const std::string& server, const v1::GetServerInfoResponse& info,
                     absl::Time now);
 

@@ -48,7 +48,7 @@ auto WithElement(Element element, const std::byte* at, F f) {
   }
 }
 
-// Calls f with a value of the type; float64 if unspecified.
+// Calls f with a zero of the type `dtype`; float64 if unspecified.
 template <class F>
 auto WithType(v1::Dtype dtype, F f) {
   switch (dtype) {

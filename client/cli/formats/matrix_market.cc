@@ -104,7 +104,7 @@ std::optional<double> Double(absl::string_view word) {
   return value;
 }
 
-// Parses the number in `words` from `first` on; nothing may follow it.
+// Parses the number that starts at `words[first]`; nothing may follow it.
 std::optional<std::complex<double>> Value(const Banner& banner, const Words& words, size_t first) {
   const size_t count = banner.pattern ? 0 : banner.complex ? 2 : 1;
   if (words.size() != first + count) return std::nullopt;
@@ -141,7 +141,7 @@ absl::StatusOr<Coordinates> ReadCoordinates(const Banner& banner, int64_t count,
   return matrix;
 }
 
-// Reads all elements by columns, or those of the lower triangle of a symmetric matrix.
+// Reads all elements by columns; of a symmetric matrix only the lower triangle.
 absl::StatusOr<std::variant<Array, Coordinates>> ReadArray(const Banner& banner, LineReader* lines,
                                                            Coordinates matrix) {
   const bool general = banner.symmetry == "general";
@@ -176,7 +176,7 @@ absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   char buffer[4096];
-  bool starts = true;  // A line longer than the buffer comes in pieces
+  bool starts = true;  // whether a line starts: one longer than the buffer comes in pieces
   bool comment = false;
   for (; gzgets(file.get(), buffer, sizeof buffer) != nullptr;
        starts = absl::EndsWith(buffer, "\n")) {

@@ -16,12 +16,11 @@
 
 namespace crout::cli {
 
-// Number of rows of `path`, plain or gzip. Reads only to the size line. INVALID_ARGUMENT if there
-// is none.
+// Returns the number of rows. Reads only to the size line. INVALID_ARGUMENT if there is none.
 absl::StatusOr<int64_t> MatrixMarketRows(const std::string& path);
 
-// Whether the banner of `path`, plain or gzip, has the field `complex`. False if it cannot be read,
-// and for pipes, which can be read only once.
+// Whether the banner has the field `complex`. False for a file that cannot be read, and for a pipe,
+// which can be read only once.
 bool MatrixMarketIsComplex(const std::string& path);
 
 // One entry; duplicates are summed.
@@ -39,8 +38,8 @@ struct Coordinates {
 };
 
 // Reads a file with all fields and symmetries: an array if it is general and dense, otherwise
-// coordinates. FileError, or INVALID_ARGUMENT with the line. Memory grows with the entries, not by
-// the declared size.
+// coordinates. FileError, or INVALID_ARGUMENT with the line. Memory grows with the entries, not
+// with the declared size.
 absl::StatusOr<std::variant<Array, Coordinates>> ReadMatrixMarket(const std::string& path);
 
 }  // namespace crout::cli

@@ -18,14 +18,14 @@ namespace crout::cli {
 // Reads an array of one or two dimensions; one dimension is a column. NumPy's floats and complex
 // numbers keep their type, in either byte order. Half precision becomes float32; integers and
 // booleans become float64. INVALID_ARGUMENT, with the reason, for other types, truncated data and
-// trailing data. Memory grows with the data, not by the header's size.
+// trailing data. Memory grows with the data, not with the size in the header.
 absl::StatusOr<Array> ReadNpy(ByteInput* input);
 
-// Reads an array of one dimension with integers that fit an int64_t; otherwise as ReadNpy.
+// Reads an array of one dimension with integers that fit an int64_t. Errors as from ReadNpy.
 absl::StatusOr<std::vector<int64_t>> ReadNpyIntegers(ByteInput* input);
 
 // Reads an array of zero dimensions: one text of bytes or Unicode, ASCII only, at most 16
-// characters; otherwise as ReadNpy.
+// characters. Errors as from ReadNpy.
 absl::StatusOr<std::string> ReadNpyWord(ByteInput* input);
 
 // The header of a column-major matrix.

@@ -101,7 +101,7 @@ class HeaderParser {
     return shape;
   }
 
-  // In single or double quotes; the names of types need no escapes.
+  // Parses a string in single or double quotes; the names of types need no escapes.
   std::optional<absl::string_view> String() {
     SkipSpaces();
     if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) return std::nullopt;

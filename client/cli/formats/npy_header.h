@@ -24,7 +24,7 @@ struct NpyDescr {
   char kind = 0;  // 'f', 'c', 'i', 'u', 'b'; texts: 'S', 'U'
   size_t size = 0;
   bool big_endian = false;
-  std::string text = "";  // as in the header
+  std::string text = "";  // the type in the header, such as "<f8"
 
   bool IsText() const { return kind == 'S' || kind == 'U'; }
 };
@@ -36,7 +36,7 @@ struct NpyHeaderFields {
 };
 
 absl::Status MalformedNpy(absl::string_view why);
-// The error for elements that are not numbers but of this type.
+// The error for elements of this type, which is not a number.
 absl::Status NoNumbers(absl::string_view type);
 
 // Sets all three fields. INVALID_ARGUMENT for anything but a header of numbers or short texts.

@@ -55,7 +55,7 @@ class MemberInput : public ByteInput {
   const unzFile archive_;
 };
 
-// Members whose names end in .npy, without that ending.
+// Returns the names of the members that end in .npy, without that ending.
 absl::StatusOr<std::vector<std::string>> ArraysOf(unzFile archive) {
   std::vector<std::string> names;
   int next = unzGoToFirstFile(archive);
@@ -105,7 +105,7 @@ absl::Status MemberError(const std::string& name, const absl::Status& status) {
   return {status.code(), absl::StrCat(name, ".npy: ", status.message())};
 }
 
-// Result of `read` for the member.
+// Returns the result of `read` for the member.
 template <class T>
 absl::StatusOr<T> Read(NpzMember member, const std::string& name,
                        absl::StatusOr<T> (*read)(ByteInput*)) {
@@ -154,7 +154,8 @@ absl::Status ReadIndices(NpzMember member, const std::string& name, int64_t size
   return absl::OkStatus();
 }
 
-// Computes the line of every entry of a compressed matrix with `lines` lines and `capacity` values.
+// Computes the row or column (line) of every entry of a compressed matrix with `lines` lines and
+// `capacity` values.
 absl::Status ReadLines(NpzMember member, int64_t lines, int64_t capacity,
                        std::vector<int32_t>* line) {
   const auto starts = Read(member, "indptr", ReadNpyIntegers);
@@ -195,9 +196,9 @@ absl::Status ReadPlaces(NpzMember member, SparseArray* matrix) {
   return ReadIndices(member, "col", matrix->cols, count, &matrix->col);
 }
 
-// Reads a matrix in SciPy's formats csr, csc and coo. INVALID_ARGUMENT for other formats, for
-// arrays whose sizes disagree, for an index outside the shape, and as from ReadNpy. Spare capacity
-// after the last entry of a compressed matrix is ignored.
+// Reads a matrix in SciPy's formats csr, csc and coo. Spare capacity after the last entry of a
+// compressed matrix is ignored. INVALID_ARGUMENT for other formats, for arrays whose sizes
+// disagree, for an index outside the shape, and as from ReadNpy.
 absl::StatusOr<SparseArray> ReadSparse(NpzMember member) {
   const auto format = Read(member, "format", ReadNpyWord);
   if (!format.ok()) return format.status();

@@ -17,11 +17,12 @@
 namespace crout::cli {
 
 // Reads the array `name` of an archive ("A" for the member A.npy). An empty name selects the only
-// array, or the matrix of an archive that scipy.sparse.save_npz wrote, which has an array `format`.
+// array, or the sparse matrix of an archive of scipy.sparse.save_npz, which has an array `format`.
+// "-" is standard input; it is first copied to an unnamed file, because an archive is read from its
+// end. `deadline`: see OpenInput.
 //
-// INVALID_ARGUMENT, listing the arrays, if there is no such array, or several and no name; also the
-// errors of ReadNpy and ReadSparse. "-" is standard input; it is first copied to an unnamed file,
-// because an archive is read from its end. `deadline` is that of OpenInput.
+// INVALID_ARGUMENT, listing the arrays, if there is no such array, or several and no name. Also for
+// invalid arrays and sparse matrices, as from ReadNpy.
 absl::StatusOr<std::variant<Array, SparseArray>> ReadNpz(
     const std::string& path, const std::string& name, absl::Time deadline = absl::InfiniteFuture());
 
@@ -31,7 +32,8 @@ absl::StatusOr<std::variant<Array, SparseArray>> ReadNpz(
 class NpzWriter {
  public:
   static absl::StatusOr<std::unique_ptr<NpzWriter>> Open(const std::string& path);
-  ~NpzWriter();  // Without Close the file is no valid archive, and standard output gets nothing.
+  ~NpzWriter();  // Without Close the file is not a valid archive, and nothing is written to
+                 // standard output.
   NpzWriter(const NpzWriter&) = delete;  // It owns the file.
   NpzWriter& operator=(const NpzWriter&) = delete;
 

@@ -21,7 +21,7 @@
 
 namespace crout::cli {
 
-// Whether a file, plain or gzip, is a tar of POSIX's or GNU's format, by its first block.
+// Whether the first block of a file, plain or gzip, is a tar header of POSIX's or GNU's format.
 bool IsTar(const std::string& path);
 
 // The regular files of an archive in order, read as a stream; nothing is held in memory.
@@ -60,7 +60,7 @@ class TarReader {
   std::string path_;
   File file_;
   std::vector<char> buffer_ = std::vector<char>(size_t{64} << 10);
-  std::string name_;  // of the file that Read() returns
+  std::string name_;  // name of the file that Read() returns
   int64_t size_ = 0;  // its remaining size; 0 after Read()
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Unnamed files, which are removed when they are closed.
+// Temporary files and directories, which are removed when they are closed.
 #ifndef CROUT_CLIENT_CLI_FORMATS_TEMPORARY_FILE_H_
 #define CROUT_CLIENT_CLI_FORMATS_TEMPORARY_FILE_H_
 
@@ -30,7 +30,7 @@ absl::Status Write(const TemporaryFile& file, absl::string_view text);
 std::string PathOf(const TemporaryFile& file);
 
 // Copies standard input to a file, for formats that are read more than once or from the end.
-// FileError if it cannot be read or stored; DEADLINE_EXCEEDED if it has no data by then.
+// FileError if it cannot be read or stored; DEADLINE_EXCEEDED if it has no data by `deadline`.
 absl::StatusOr<TemporaryFile> CopyOfStandardInput(absl::Time deadline);
 
 // Passes the whole `file` to `take`, in pieces. FileError if it cannot be read; otherwise the first

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The commands and options of croutctl as plain data, for manual pages and shell completion. They
-// are read from the parser, which also prints the help.
+// The commands and options of croutctl as plain data, read from the parser. Help, manual pages and
+// completion scripts are made from them.
 #ifndef CROUT_CLIENT_CLI_HELP_COMMAND_TABLE_H_
 #define CROUT_CLIENT_CLI_HELP_COMMAND_TABLE_H_
 
@@ -13,7 +13,7 @@ namespace crout::cli {
 
 struct OptionEntry {
   std::vector<std::string> names;    // "-o", "--output"; only the name for an argument
-  std::string value;                 // "FILE|-", "INT", "f32|f64"; empty: no value
+  std::string value;                 // "FILE", "INT", "f32|f64"; empty: no value
   std::string type;                  // "TEXT", "INT": the value regardless of the choices
   std::vector<std::string> choices;  // allowed values, if limited
   bool file = false;                 // whether the value is a file
@@ -33,7 +33,7 @@ struct CommandEntry {
   std::string section;  // heading in the help of croutctl
   std::string description;
   std::vector<OptionEntry> arguments;
-  std::vector<OptionEntry> options;  // by section
+  std::vector<OptionEntry> options;  // grouped by section
   std::vector<std::string> examples;
 };
 

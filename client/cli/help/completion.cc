@@ -15,7 +15,7 @@ std::vector<std::string> NamesOf(const std::vector<CommandEntry>& commands) {
   return names;
 }
 
-// All names of all options.
+// Returns all names of all options.
 std::vector<std::string> WordsOf(const std::vector<OptionEntry>& options) {
   std::vector<std::string> words;
   for (const OptionEntry& option : options) {
@@ -24,7 +24,7 @@ std::vector<std::string> WordsOf(const std::vector<OptionEntry>& options) {
   return words;
 }
 
-// Allowed values of all arguments.
+// Returns the allowed values of all arguments.
 std::vector<std::string> ChoicesOf(const std::vector<OptionEntry>& arguments) {
   std::vector<std::string> choices;
   for (const OptionEntry& argument : arguments) {
@@ -56,7 +56,7 @@ void AppendBashValues(const std::string& command, const std::vector<OptionEntry>
   }
 }
 
-// The part of an _arguments specification that describes the value.
+// Returns the part of an _arguments specification that describes the value.
 std::string ZshValue(const OptionEntry& option) {
   if (!option.choices.empty()) {
     return absl::StrCat(":value:(", absl::StrJoin(option.choices, " "), ")");

@@ -30,7 +30,7 @@ void AppendOption(const OptionEntry& option, std::string* page) {
   absl::StrAppend(page, "\n", Roff(absl::StrCat(option.description, Remarks(option))), "\n");
 }
 
-// With a heading for each section.
+// Appends the options with a heading for each section.
 void AppendOptions(const std::vector<OptionEntry>& options, std::string* page) {
   std::string section;
   for (const OptionEntry& option : options) {

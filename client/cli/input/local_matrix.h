@@ -20,14 +20,14 @@ namespace crout::cli {
 
 class LocalMatrix {
  public:
-  // Loads any file that croutctl reads (matrix_input.h); of Matrix Market all fields and
-  // symmetries. FileError, or INVALID_ARGUMENT for invalid contents. Memory grows with the entries,
-  // not by the declared size.
+  // Loads any file that croutctl reads (matrix_input.h). FileError, or INVALID_ARGUMENT for invalid
+  // contents. Memory grows with the entries, not with the declared size.
   static absl::StatusOr<LocalMatrix> Load(const std::string& path);
 
   int64_t rows() const;
   int64_t cols() const;
-  // A dense matrix had all its elements in the file, so that rows() and cols() are verified.
+  // The matrix if it is dense, otherwise null. All elements of a dense matrix were in the file, so
+  // rows() and cols() are verified.
   const Array* dense() const { return std::get_if<Array>(&matrix_); }
 
   // Calls f(row, col, value) for every entry.
@@ -49,11 +49,10 @@ class LocalMatrix {
   std::variant<Array, Coordinates> matrix_;
 };
 
-// Reads a right-hand side, an initial guess, or another matrix that the server does not get as
-// text, in column-major order, from any file that croutctl reads. A series accepts no texts for
-// these, so Matrix Market is parsed here. `dtype` unspecified selects the type of the file.
-// FileError, or INVALID_ARGUMENT for invalid contents and for coordinates. `deadline` is that of
-// OpenInput.
+// Reads a dense matrix, such as a right-hand side or an initial guess, in column-major order from
+// any file that croutctl reads. The server accepts no text for the right-hand sides of a series, so
+// Matrix Market is parsed here. `dtype` unspecified selects the type of the file. FileError, or
+// INVALID_ARGUMENT for invalid contents and for sparse matrices. `deadline`: see OpenInput.
 absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype,
                               absl::Time deadline = absl::InfiniteFuture());
 

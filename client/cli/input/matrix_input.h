@@ -22,14 +22,15 @@ namespace crout::cli {
 enum class InputFormat { kMatrixMarket, kNpy, kNpz, kText };
 
 // A file, or standard input ("-"): Matrix Market, plain or gzip, .npy, .npz or plain text. The
-// first byte determines the format, not the name. An input that can be read once and is no pipe (a
-// terminal, a named FIFO) must be Matrix Market. "F.npz:NAME" is one array of an archive; "F.npz"
-// is its only array, or the sparse matrix that scipy.sparse.save_npz wrote.
+// first byte determines the format, not the name. A terminal or named FIFO must be Matrix Market,
+// because its first byte cannot be read in advance. "F.npz:NAME" is one array of an archive;
+// "F.npz" is its only array, or the sparse matrix that scipy.sparse.save_npz wrote.
 class MatrixInput {
  public:
   // Opens an input. `dtype` unspecified selects the type of the file. A Matrix Market file is only
   // opened, and the server parses it; other formats are read into memory. FileError, or
-  // INVALID_ARGUMENT for invalid contents. DEADLINE_EXCEEDED if standard input has no data by then.
+  // INVALID_ARGUMENT for invalid contents. DEADLINE_EXCEEDED if standard input has no data by
+  // `deadline`.
   static absl::StatusOr<MatrixInput> Open(const std::string& path, v1::Dtype dtype,
                                           absl::Time deadline);
 
@@ -63,7 +64,7 @@ class MatrixInput {
   v1::Dtype dtype_;
   std::optional<Array> array_;
   std::optional<SparseArray> sparse_;
-  TemporaryFile copy_ = NoTemporaryFile();  // of standard input, if path_ names it
+  TemporaryFile copy_ = NoTemporaryFile();  // copy of standard input, if path_ names it
 };
 
 // The format of a file that begins with `first_byte`; Matrix Market if the file is empty.

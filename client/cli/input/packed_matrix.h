@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sparse matrices that croutctl analyses, or whose values it sends.
+// Sparse matrices that croutctl analyzes or whose values it sends.
 #ifndef CROUT_CLIENT_CLI_INPUT_PACKED_MATRIX_H_
 #define CROUT_CLIENT_CLI_INPUT_PACKED_MATRIX_H_
 
@@ -19,9 +19,9 @@ namespace crout::cli {
 // A matrix in the layout of the analysis, with its memory.
 class PackedMatrix {
  public:
-  // complex128 if any imaginary part is not 0, otherwise float64. Duplicates are summed. Zeros of a
-  // coordinate text are entries; zeros of an array are not. INVALID_ARGUMENT for a matrix that is
-  // not square or too large for the indices.
+  // The type is complex128 if any imaginary part is not 0, otherwise float64. Duplicates are
+  // summed. Zeros of a coordinate text are entries; zeros of an array are not. INVALID_ARGUMENT for
+  // a matrix that is not square or too large for the indices.
   static absl::StatusOr<PackedMatrix> Pack(const LocalMatrix& matrix);
 
   AnySparse view() const { return {block_.data(), dtype_, n_, nonzeros_}; }

@@ -54,7 +54,7 @@ StepName Read(absl::string_view name) {
   return {std::move(word), std::string(name)};
 }
 
-// The description of such a file, and its field.
+// Returns the description of a file with this word in its name, and its field in `step`.
 std::pair<const char*, std::string*> PlaceOf(const std::string& word, StepFiles* step) {
   if (word == "b" || word == "rhs") return {"right-hand side", &step->rhs};
   if (word == "x0") return {"start", &step->x0};
@@ -265,7 +265,7 @@ absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& nam
     const auto member = tar->Next();
     if (!member.ok()) return member.status();
     if (!member->has_value()) return AddDirectory(unpacked);
-    // Written to this directory, whatever path it has in the archive.
+    // The member is unpacked into this directory; its path in the archive is ignored.
     const std::string to = absl::StrCat(unpacked, "/", fs::path(**member).filename().string());
     absl::string_view stem = to;
     if (!StripMatrixEnding(&stem)) continue;

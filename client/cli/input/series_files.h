@@ -19,10 +19,11 @@
 
 namespace crout::cli {
 
-// All paths are empty, or those of one kind of change are set: `values`, `entries`, or `u` and `v`.
+// A change of the matrix between two steps. It has one kind, `values`, `entries`, or `u` and `v`;
+// the other paths are empty. All paths are empty if the matrix does not change.
 struct ChangeFiles {
-  // A vector with one value for each line of the last coordinate text or entry of the last sparse
-  // matrix; or a sparse matrix with the same entries in the same order.
+  // A vector with the value of each entry of the last matrix: a line of a coordinate text, or an
+  // entry of a sparse matrix. Also accepts a sparse matrix with the same entries in the same order.
   std::string values;
   std::string entries;  // Matrix Market coordinate file with the entries that change
   std::string u, v;     // matrices of n rows each; U V^T is added
@@ -33,7 +34,7 @@ struct ChangeFiles {
 // Files of one step; an empty path means none.
 struct StepFiles {
   std::string matrix;  // none: the previous matrix, or its change
-  std::string rhs;     // none: the right-hand side for all such steps
+  std::string rhs;     // none: the right-hand side of --rhs or --ones
   ChangeFiles change;  // none if there is a matrix
   std::string x0;      // none: iterations start at the last solution
 };
@@ -42,9 +43,9 @@ struct StepFiles {
 class SeriesSteps {
  public:
   // Finds the steps of `paths`, in order. A file is the matrix of one step. A directory is all of
-  // its steps, sorted by name. A tar, plain or gzip, is treated as one directory, whatever paths
-  // its files have. "-", standard input, is a file or a tar. In a directory only files with a
-  // matrix's name count (matrix_input.h).
+  // its steps, sorted by name. A tar, plain or gzip, is treated as one directory; the paths of
+  // its files are ignored. "-", standard input, is a file or a tar. In a directory only files with
+  // a matrix's name count (matrix_input.h).
   //
   // A name is a word of letters, which gives the kind, followed by the name of the step. Kinds: "b"
   // or "rhs" is a right-hand side; "x0" (followed by _, - or .) an initial guess; "values",
@@ -54,8 +55,8 @@ class SeriesSteps {
   // numbers need leading zeros.
   //
   // FileError if a file cannot be read. INVALID_ARGUMENT for a directory without steps, for two
-  // files of one kind in one step, for a change beside a matrix, for an incomplete change, and as
-  // from TarReader. `deadline` is that of OpenInput.
+  // files of one kind in one step, for a change beside a matrix, and for an incomplete change. Also
+  // the errors of TarReader. `deadline`: see OpenInput.
   static absl::StatusOr<SeriesSteps> Find(const std::vector<std::string>& paths,
                                           absl::Time deadline);
 
@@ -72,7 +73,7 @@ class SeriesSteps {
 
   std::vector<StepFiles> files_;
   std::vector<TemporaryDirectory> unpacked_;
-  std::vector<TemporaryFile> copies_;                       // of standard input
+  std::vector<TemporaryFile> copies_;                       // copies of standard input
   std::vector<std::pair<std::string, std::string>> names_;  // names for the paths of unpacked files
 };
 

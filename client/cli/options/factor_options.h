@@ -36,7 +36,7 @@ struct OutputArgument {
 inline constexpr char kDeviceHelp[] =
     "Device: host, cuda:0, ... [default: the device that is expected to finish first]";
 
-// Each function adds its options to `app`. Parsing writes to the second argument.
+// Each function adds its options to `app`. The parser then writes to the second argument.
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix);  // the file, and --dtype
 void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);
 void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // without --request-id

@@ -20,20 +20,20 @@
 
 namespace crout::cli {
 
-// Files PREFIX_PART.FORMAT. With the prefix "-": the arrays PART of one .npz archive on standard
-// output, whatever the format.
+// Files PREFIX_PART.FORMAT. The prefix "-" selects one .npz archive on standard output, with arrays
+// PART; `format` is then ignored.
 class ArrayFiles {
  public:
   ArrayFiles(std::string prefix, FileFormat format);
 
   bool in_archive() const { return prefix_ == "-"; }
-  FileFormat format() const { return format_; }  // of each part; .npy in an archive
+  FileFormat format() const { return format_; }  // format of each part; .npy in an archive
 
-  // Returns the path and the writer for a part. Called once a part. FileError if there is no space.
-  // A part without a write is not in the archive and has no file.
+  // Return the path of a part, or a writer for it. Each part has one call of either. FileError if
+  // there is no space. A part that is never written has no file and is not in the archive.
   absl::StatusOr<std::string> Add(const std::string& part);
   absl::StatusOr<std::unique_ptr<ArrayWriter>> NewWriter(const std::string& part);
-  // Writes a part that is a vector: a column, and an array of one dimension in NumPy's formats.
+  // Writes a vector as a part: an array of one dimension in NumPy's formats, otherwise a column.
   absl::Status WriteVector(const std::string& part, Element element,
                            absl::Span<const std::byte> elements);
   // Names of the parts, as files or in the archive, in the order of Add().

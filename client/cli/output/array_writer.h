@@ -21,7 +21,7 @@ enum class FileFormat {
   kMatrixMarket,  // `array`; numbers in the fewest digits that read back to the same value
   kNpy,
   kNpz,   // one array, "x"
-  kText,  // as numpy.savetxt; buffered, because rows are complete only at the end
+  kText,  // numpy.savetxt's format; buffered, because rows are complete only at the end
 };
 
 // Selects the format by the name's ending: .npy, .npz, .txt, .csv; otherwise, and for "-", Matrix
@@ -29,17 +29,17 @@ enum class FileFormat {
 FileFormat FormatOf(const std::string& path);
 // The endings that select a format.
 inline constexpr char kEndings[] = ".mtx, .npy, .npz, .txt or .csv";
-// Whether the name ends in a point and letters that are none of kEndings.
+// Whether the name has an ending that is not in kEndings.
 bool HasUnknownEnding(const std::string& path);
-// "mtx", "npy", "txt": names that are also the files' endings.
+// The name of a format and ending of its files: "mtx", "npy", "npz", "txt".
 const char* NameOf(FileFormat format);
 
 // Writes one matrix to a file, or to standard output ("-"). Errors are FileErrors.
 class ArrayWriter {
  public:
   virtual ~ArrayWriter() = default;
-  // Replaces the file. A second call starts over; on standard output that is an error once
-  // something has been written.
+  // Replaces the file. A second call starts over; it is an error if standard output has been
+  // written to.
   virtual absl::Status Begin(Element element, int64_t rows, int64_t cols) = 0;
   // Writes the next bytes of the elements in column-major order. Pieces may split elements.
   virtual absl::Status Append(absl::Span<const std::byte> bytes) = 0;
