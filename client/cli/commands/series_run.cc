@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/input/local_matrix.h"
 #include "client/cli/input/matrix_input.h"
 #include "client/cli/input/series_files.h"
 #include "client/cli/output/array_writer.h"
