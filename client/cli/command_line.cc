@@ -16,17 +16,17 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client/cli/commands.h"
+#include "client/cli/commands/commands.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/help_text.h"
-#include "client/cli/text.h"
+#include "client/cli/help/help.h"
+#include "client/cli/report/text.h"
 #include "crout_version.h"
 #include "kernels/util/nearest.h"
 
 namespace crout::cli {
 namespace {
 
-// The option or argument of `command` or of `app` with this name; nullptr if there is none.
+// Finds the option or argument with this name of `command` or of `app`; nullptr if there is none.
 const CLI::Option* FindOption(const CLI::App& app, const CLI::App& command,
                               const std::string& name) {
   const CLI::Option* option = command.get_option_no_throw(name);
@@ -40,8 +40,8 @@ bool IsGiven(const std::vector<std::string>& words, const std::string& name) {
   });
 }
 
-// The name of an option in messages: the variable that sets it if the command line does not; of an
-// argument the name in the help, such as MATRIX.
+// Returns the name of an option in messages: the environment variable if that sets the option, and
+// for an argument its name in the help, such as MATRIX.
 std::string DisplayName(const CLI::Option& option, const std::vector<std::string>& words) {
   if (option.get_positional()) return absl::AsciiStrToUpper(option.get_name(true));
   const bool by_variable = !option.get_envname().empty() && !IsGiven(words, option.get_name());
@@ -122,8 +122,7 @@ std::string CommandError(const CLI::App& app, const CLI::App& command, const CLI
                       HelpOf(of_command ? command : app));
 }
 
-// Commands similar to `word`: those that contain it, as "factor-batch" contains "batch"; otherwise
-// the nearest one.
+// Suggests commands that contain `word`, as "factor-batch" contains "batch", or the nearest one.
 std::string LikelyCommands(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names, longer;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -158,8 +157,8 @@ std::string UsageError(const CLI::App& app, const CLI::ParseError& error,
   return CommandError(app, app, error, words);
 }
 
-// Detects `--server= list`, often caused by an unset variable: the parser would take the next word
-// as the value.
+// Finds an option without a value, such as `--server= list` with an unset variable. The parser
+// would use the next word as the value.
 std::string WithoutValue(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (word == "--") break;
@@ -168,7 +167,7 @@ std::string WithoutValue(const std::vector<std::string>& words) {
   return "";
 }
 
-// Lists the commands that have no group yet under this heading of the help.
+// Puts the commands without a group under this heading of the help.
 void EndGroup(CLI::App* app, const std::string& heading) {
   for (CLI::App* command : app->get_subcommands({})) {
     if (command->get_group() == "Subcommands") command->group(heading);

@@ -48,7 +48,7 @@ bool IsFileError(const absl::Status& status);
 // Exit code of a command with this status; 0 for OK.
 int ExitCodeOf(const absl::Status& status);
 
-// "NOT_FOUND", ...; "UNREACHABLE" if no server answered; "FILE" for a FileError.
+// Name of an error: "NOT_FOUND", ...; "UNREACHABLE" if no server answered; "FILE" for a FileError.
 std::string ErrorName(const absl::Status& status);
 
 }  // namespace crout::cli

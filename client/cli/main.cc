@@ -10,8 +10,8 @@
 
 namespace {
 
-// If standard output is closed, a connection could get its descriptor and receive the output. This
-// occupies the descriptor with a file that cannot be written.
+// Occupies the descriptors of closed standard streams with a file that cannot be written.
+// Otherwise a connection could get the descriptor of standard output and receive the output.
 void OccupyStandardStreams() {
   int fd;
   do {

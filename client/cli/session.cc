@@ -10,14 +10,14 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/option_names.h"
-#include "client/cli/text.h"
+#include "client/cli/options/option_names.h"
+#include "client/cli/report/text.h"
 #include "crout/status.h"
 
 namespace crout::cli {
 namespace {
 
-// A handle or name may contain invalid UTF-8, which is replaced.
+// Invalid UTF-8, which a handle or name may contain, is replaced.
 std::string Dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/cli/json.h"
+#include "client/cli/report/json.h"
 #include "crout/client.h"
 
 namespace crout::cli {
@@ -36,11 +36,11 @@ class Session {
   // Sets the exit code of the running command, whether or not it succeeds.
   void ExitWith(int code) { exit_code_ = code; }
 
-  // Created by the first call. Does not connect, so that it cannot fail for lack of a server.
+  // The client, created by the first call. It does not connect, so it cannot fail without a server.
   client::Client& client();
   client::ClientOptions client_options() const;
   client::CallOptions call() const;
-  // Time at which a command that starts now ends by --timeout.
+  // Time at which --timeout ends a command that starts now.
   absl::Time deadline() const;
 
   // Resolves a handle or name: a text in the form of a handle is returned, otherwise the handle of
@@ -49,7 +49,7 @@ class Session {
 
   const std::string& server() const { return server_; }
 
-  // Makes Print and PrintLine use standard error, because standard output gets a matrix.
+  // Makes Print and PrintLine use standard error, because a matrix is written to standard output.
   void ReportOnStandardError() { report_on_error_ = true; }
 
   // Prints `json` with --json, otherwise `text`.
@@ -60,15 +60,14 @@ class Session {
   void PrintLine(const Json& json, const std::string& text) const;
   // Prints a warning on standard error; with --json as {"warning": text}.
   void Warn(const std::string& text) const;
-  // Warns about a factor that a call left on the server although it failed later; does nothing
-  // without a handle.
+  // Warns that a call failed after its factor was stored on the server. Does nothing if `factor`
+  // has no handle.
   void WarnIfKept(const v1::Factor& factor) const;
 
  private:
-  // The error of options that allow no client; the parser has checked the others.
+  // Checks the options of the connection that the parser cannot check.
   absl::Status CheckClient() const;
-  // The message of an error with the option that changes the outcome, where the client library or
-  // gRPC names none.
+  // Adds the option that changes the outcome to an error message of the client library or gRPC.
   std::string WithNextStep(const absl::Status& status, const std::string& message) const;
 
   CLI::App* const app_;
@@ -86,12 +85,12 @@ class Session {
   std::unique_ptr<client::Client> client_;
 };
 
-// Prints the reason of `exit_code` on standard error: a line "croutctl: NAME: message", or with
-// `json` an object {"error": {...}}. `name`: "NOT_FOUND", "USAGE".
+// Prints an error on standard error: a line "croutctl: NAME: message", or with `json` an object
+// {"error": {...}}. `name` is "NOT_FOUND", "USAGE", ...
 void PrintError(bool json, const std::string& name, const std::string& message, int exit_code,
                 const Json& details = Json::object());
 
-// Lists the options that are added to `app` from now on under this heading of the help.
+// Puts the options that are added to `app` from now on under this heading of the help.
 void BeginSection(CLI::App* app, const std::string& heading);
 
 // Adds the positional argument for a factor: its handle or name.

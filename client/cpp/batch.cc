@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "client/cpp/held_factor.h"
+#include "client/cpp/lease_keeper.h"
 
 namespace crout {
 

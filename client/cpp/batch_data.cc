@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/batch_layout.h"
-#include "client/cpp/chunk_reader.h"
+#include "client/cpp/message_writer.h"
 #include "crout/matrix_sink.h"
 
 namespace crout::client {

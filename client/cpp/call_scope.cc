@@ -2,8 +2,11 @@
 
 #include "client/cpp/call_scope.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "crout/cancellation.h"
 
 namespace crout::client {
 
@@ -32,6 +35,33 @@ void CallScope::Close() {
   if (context_ == nullptr) return;
   if (cancellation_ != nullptr) cancellation_->Detach(context_.get());
   context_.reset();
+}
+
+void Cancellation::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  cancelled_ = true;
+  for (grpc::ClientContext* context : contexts_) context->TryCancel();
+}
+
+bool Cancellation::cancelled() const {
+  absl::MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+bool Cancellation::WaitFor(absl::Duration duration) const {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), duration);
+}
+
+void Cancellation::Attach(grpc::ClientContext* context) {
+  absl::MutexLock lock(&mutex_);
+  if (cancelled_) context->TryCancel();  // Takes effect as soon as the call starts.
+  contexts_.push_back(context);
+}
+
+void Cancellation::Detach(grpc::ClientContext* context) {
+  absl::MutexLock lock(&mutex_);
+  contexts_.erase(std::remove(contexts_.begin(), contexts_.end(), context), contexts_.end());
 }
 
 }  // namespace crout::client

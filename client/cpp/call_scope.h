@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The context of one attempt of a call.
+// The context of one attempt of a call, and its cancellation.
 #ifndef CROUT_CLIENT_CPP_CALL_SCOPE_H_
 #define CROUT_CLIENT_CPP_CALL_SCOPE_H_
 

@@ -21,8 +21,8 @@
 #include "client/cpp/credentials.h"
 #include "client/cpp/field_names.h"
 #include "client/cpp/lease_keeper.h"
-#include "client/cpp/request_texts.h"
 #include "client/cpp/retry.h"
+#include "client/cpp/wire.h"
 
 namespace crout::client {
 namespace {

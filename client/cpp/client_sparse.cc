@@ -7,7 +7,6 @@
 
 #include "absl/status/status.h"
 #include "client/cpp/call_scope.h"
-#include "client/cpp/request_texts.h"
 #include "client/cpp/retry.h"
 #include "client/cpp/stream_call.h"
 #include "client/cpp/wire.h"

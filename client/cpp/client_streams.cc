@@ -7,7 +7,6 @@
 #include "client/cpp/call_scope.h"
 #include "client/cpp/matrix_reply.h"
 #include "client/cpp/retry.h"
-#include "client/cpp/solution_receiver.h"
 #include "client/cpp/stream_call.h"
 #include "client/cpp/wire.h"
 #include "crout/client.h"

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "client/cpp/held_factor.h"
+#include "client/cpp/lease_keeper.h"
 
 namespace crout {
 namespace {

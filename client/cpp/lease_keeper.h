@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Renews leases in the background.
+// Leases that are renewed in the background, and the factors that hold them.
 #ifndef CROUT_CLIENT_CPP_LEASE_KEEPER_H_
 #define CROUT_CLIENT_CPP_LEASE_KEEPER_H_
 
@@ -15,8 +15,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "crout/cancellation.h"
+#include "crout/client.h"
 #include "crout/options.h"
 
 namespace crout::client {
@@ -72,6 +74,42 @@ class LeaseKeeper {
   bool stopping_ = false;
   Queue queue_;
   std::thread thread_;
+};
+
+// A factor on a server with its lease, shared by the object interfaces. Thread-safe.
+class HeldFactor {
+ public:
+  // INVALID_ARGUMENT for a request_id without a lease, because an existing factor does not report
+  // the length of its lease.
+  static absl::Status Check(const v1::CacheOptions& cache);
+  // Holds the factor that a call with `cache` (already checked) has made. With a request_id the
+  // factor may be older and have another lease; it is then renewed, and the error of the renewal is
+  // returned.
+  static absl::StatusOr<std::shared_ptr<const HeldFactor>> Hold(std::shared_ptr<Client> client,
+                                                                const v1::Factor& made,
+                                                                const v1::CacheOptions& cache,
+                                                                const CallOptions& call);
+
+  // Renews the lease while the object lives.
+  HeldFactor(std::shared_ptr<Client> client, std::string handle, absl::Duration lease);
+  ~HeldFactor() { Drop(); }
+  HeldFactor(const HeldFactor&) = delete;  // The lease has one holder.
+  HeldFactor& operator=(const HeldFactor&) = delete;
+
+  Client& client() const { return *client_; }
+  const std::string& handle() const { return handle_; }
+
+  absl::Status LeaseStatus() const { return client_->leases_->StatusOf(*lease_); }
+  // Checks `hold` before a use: FAILED_PRECONDITION if it is null, otherwise as
+  // LeaseKeeper::Confirm.
+  static absl::Status Confirm(const HeldFactor* hold, const CallOptions& call);
+  // Stops the renewals.
+  void Drop() const { client_->leases_->Drop(lease_); }
+
+ private:
+  const std::shared_ptr<Client> client_;
+  const std::string handle_;
+  const std::shared_ptr<LeaseKeeper::Lease> lease_;
 };
 
 }  // namespace crout::client

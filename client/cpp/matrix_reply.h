@@ -7,6 +7,7 @@
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "client/cpp/solution_receiver.h"
+#include "absl/types/span.h"
 #include "client/cpp/wire.h"
 #include "crout/matrix_sink.h"
 #include "crout/options.h"
@@ -32,6 +33,25 @@ inline absl::Status CheckPlace(const void* place, absl::string_view name) {
 inline absl::Status ParseWhole(grpc::ByteBuffer* buffer, google::protobuf::MessageLite* message) {
   return ParseWithoutBytes(buffer, /*number=*/0, message);  // There is no field 0.
 }
+
+// Receives the dense matrix of a response stream. INTERNAL if the server sends no header, two
+// headers, or another number of bytes than its header declares.
+class SolutionReceiver {
+ public:
+  explicit SolutionReceiver(MatrixSink* sink) : sink_(sink) {}
+
+  absl::Status OnHeader(const v1::DenseSpec& spec);
+  absl::Status OnData(absl::Span<const std::byte> bytes);
+  // Whether a header has arrived.
+  bool begun() const { return begun_; }
+  // Called after the last message of a successful call.
+  absl::Status Finish() const;
+
+ private:
+  MatrixSink* const sink_;
+  bool begun_ = false;
+  int64_t missing_ = 0;  // bytes
+};
 
 // Reports sent bytes and the phases that the server reports.
 class ProgressReporter {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/chunk_reader.h"
+#include "client/cpp/message_writer.h"
 #include "crout/matrix_sink.h"
 
 namespace crout::client {

@@ -7,17 +7,33 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cpp/chunk_reader.h"
 #include "client/cpp/wire.h"
 
 namespace crout::client {
+
+// One pass over the bytes of a payload.
+class ChunkReader {
+ public:
+  virtual ~ChunkReader() = default;
+
+  // Total bytes; -1 if unknown (a pipe).
+  virtual int64_t size() const = 0;
+
+  // Returns the next 1 to `limit` bytes; an empty slice at the end. Slices may refer to memory of
+  // the source; `borrowed` counts these. While a pipe has no data, `while_silent` is called
+  // repeatedly; its error is returned.
+  virtual absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed,
+                                           absl::FunctionRef<absl::Status()> while_silent) = 0;
+};
 
 // One `bytes` field of the request message and what it carries.
 struct PayloadField {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cpp/field_names.h"
-#include "client/cpp/request_texts.h"
+#include "client/cpp/wire.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
 namespace crout::client {

@@ -24,7 +24,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/cpp/call_scope.h"
-#include "client/cpp/chunk_reader.h"
 #include "client/cpp/message_writer.h"
 #include "crout/matrix_source.h"
 

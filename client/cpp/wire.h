@@ -6,13 +6,15 @@
 //   the caller's memory.
 // - Download: the bytes of a `bytes` field are passed on from the memory in which gRPC received
 //   them.
+// - Strings: a request is checked before it is sent.
 //
-// Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a message is a
+// All rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a message is a
 // sequence of fields in any order. A length-delimited field is its key, (number << 3) | 2, then its
 // length as a varint, then its bytes.
 #ifndef CROUT_CLIENT_CPP_WIRE_H_
 #define CROUT_CLIENT_CPP_WIRE_H_
 
+#include <google/protobuf/message.h>
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
@@ -46,6 +48,10 @@ absl::Status ParseWithoutBytes(grpc::ByteBuffer* buffer, int number,
 absl::Status ForEachBytesPiece(
     grpc::ByteBuffer* buffer, int number,
     absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> consume);
+
+// INVALID_ARGUMENT, naming the field, if a `string` of `request` or of a nested message is not
+// UTF-8. proto3 requires UTF-8: a server refuses the whole message without a reason.
+absl::Status CheckTexts(const google::protobuf::Message& request);
 
 }  // namespace crout::client
 

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/array_writer.h"
-#include "client/cli/byte_input.h"
-#include "client/cli/npy.h"
-#include "client/cli/npz.h"
-#include "client/cli/text_matrix.h"
+#include "client/cli/formats/byte_input.h"
+#include "client/cli/formats/npy.h"
+#include "client/cli/formats/npz.h"
+#include "client/cli/formats/text_matrix.h"
+#include "client/cli/output/array_writer.h"
 
 namespace crout::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 // Tests batches on the command line: directories, files and tars of matrices, including hostile
 // ones.
-#include "client/cli/batch_files.h"
+#include "client/cli/input/batch_files.h"
 
 #include <absl/strings/str_cat.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "client/cli/exit_codes.h"
-#include "client/cli/tar_reader.h"
+#include "client/cli/formats/tar_reader.h"
 #include "tests/support/gzip.h"
 
 namespace crout::cli {

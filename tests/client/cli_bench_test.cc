@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/time/clock.h"
-#include "client/cli/bench_report.h"
+#include "client/cli/bench/bench.h"
+#include "client/cli/bench/bench_report.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/pace.h"
 
 namespace crout::cli {
 namespace {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/array_writer.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/matrix_market_order.h"
+#include "client/cli/formats/matrix_market.h"
+#include "client/cli/output/array_writer.h"
 
 namespace crout::cli {
 namespace {

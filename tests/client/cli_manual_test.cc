@@ -16,9 +16,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/command_line.h"
-#include "client/cli/commands.h"
-#include "client/cli/manual.h"
-#include "client/cli/top_view.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/top.h"
+#include "client/cli/help/help.h"
 #include "kernels/util/nearest.h"
 
 namespace crout::cli {

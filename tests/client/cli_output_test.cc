@@ -8,11 +8,10 @@
 #include <limits>
 #include <set>
 
-#include "client/cli/enum_names.h"
-#include "client/cli/json.h"
-#include "client/cli/latency_histogram.h"
-#include "client/cli/progress_bar.h"
-#include "client/cli/text.h"
+#include "client/cli/bench/latency_histogram.h"
+#include "client/cli/report/json.h"
+#include "client/cli/report/progress_bar.h"
+#include "client/cli/report/text.h"
 #include "crout/v1/factorization_service.pb.h"
 
 namespace crout::cli {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/elements.h"
-#include "client/cli/npy_header.h"
-#include "client/cli/npz.h"
+#include "client/cli/formats/array.h"
+#include "client/cli/formats/npy_header.h"
+#include "client/cli/formats/npz.h"
 
 namespace crout::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/backward_error.h"
-#include "client/cli/local_matrix.h"
+#include "client/cli/commands/backward_error.h"
+#include "client/cli/input/local_matrix.h"
 
 namespace crout::cli {
 namespace {

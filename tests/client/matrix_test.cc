@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/chunk_reader.h"
+#include "client/cpp/message_writer.h"
 #include "crout/matrix_sink.h"
 #include "crout/matrix_source.h"
 

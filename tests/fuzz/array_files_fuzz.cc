@@ -12,9 +12,9 @@
 #include <cstring>
 #include <utility>
 
-#include "client/cli/byte_input.h"
-#include "client/cli/npy.h"
-#include "client/cli/text_matrix.h"
+#include "client/cli/formats/byte_input.h"
+#include "client/cli/formats/npy.h"
+#include "client/cli/formats/text_matrix.h"
 
 namespace crout::cli {
 namespace {

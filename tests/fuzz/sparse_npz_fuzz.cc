@@ -17,8 +17,8 @@
 #include <variant>
 #include <vector>
 
-#include "client/cli/npz.h"
-#include "client/cli/temporary_file.h"
+#include "client/cli/formats/npz.h"
+#include "client/cli/formats/temporary_file.h"
 
 namespace crout::cli {
 namespace {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// get
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/options/factor_options.h"
+#include "client/cli/options/option_values.h"
+#include "client/cli/output/array_files.h"
+#include "client/cli/output/factor_files.h"
+
+namespace crout::cli {
+namespace {
+
+struct GetArguments {
+  std::string factor;
+  std::optional<int64_t> member;  // member of a batch
+  std::string prefix;
+  FileFormat format = FileFormat::kMatrixMarket;
+};
+
+absl::Status RunGetMember(Session* session, int64_t number, ArrayFiles* files,
+                          const std::string& handle) {
+  const auto member = session->client().GetMembers(handle, number, 1, session->call());
+  if (!member.ok()) return member.status();
+  absl::Status status = WriteMember(files, *member);
+  if (status.ok()) status = files->Close();
+  if (!status.ok()) return status;
+  session->Print(
+      Json{{"files", files->names()}, {"member", number}, {"factor", ToJson(member->factor)}});
+  return absl::OkStatus();
+}
+
+absl::Status RunGetSparse(Session* session, ArrayFiles* files, const std::string& handle) {
+  const auto factors = session->client().GetSparseFactors(handle, session->call());
+  if (!factors.ok()) return factors.status();
+  absl::Status status = WriteSparseFactors(files, *factors);
+  if (status.ok()) status = files->Close();
+  if (!status.ok()) return status;
+  session->Print(Json{{"files", files->names()}, {"factor", ToJson(factors->factor)}});
+  return absl::OkStatus();
+}
+
+absl::Status RunGet(Session* session, const GetArguments& arguments) {
+  ArrayFiles files(arguments.prefix, arguments.format);
+  if (files.in_archive()) session->ReportOnStandardError();
+  const auto handle = session->Handle(arguments.factor);
+  if (!handle.ok()) return handle.status();
+  if (arguments.member) return RunGetMember(session, *arguments.member, &files, *handle);
+  const auto factor = session->client().Describe(*handle, session->call());
+  if (!factor.ok()) return factor.status();
+  if (factor->has_batch()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the factor is a batch of ", factor->batch().members(),
+                     " members. Select one with --member, counted from 0"));
+  }
+  if (factor->has_sparse()) return RunGetSparse(session, &files, *handle);
+  v1::GetFactorsRequest request;
+  request.set_handle(*handle);
+  v1::GetFactorsHeader header;
+  auto l = files.NewWriter("L");
+  if (!l.ok()) return l.status();
+  auto u = files.NewWriter("U");
+  if (!u.ok()) return u.status();
+  DenseFactorFiles factors(*std::move(l), *std::move(u), &header);
+  absl::Status status = session->client().GetFactors(request, &header, &factors, session->call());
+  if (status.ok()) status = factors.Close();
+  if (status.ok()) status = WriteVectors(&files, header);
+  if (status.ok()) status = files.Close();
+  if (!status.ok()) return status;
+  session->Print(Json{{"files", files.names()},
+                      {"row_scales", header.row_scales()},
+                      {"col_scales", header.col_scales()},
+                      {"factor", ToJson(header.factor())}});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddGetCommand(CLI::App* app, Session* session) {
+  const auto arguments = std::make_shared<GetArguments>();
+  CLI::App* get =
+      session->AddCommand(app, "get", "Download L, U, the permutations and the scales of a factor",
+                          [=] { return RunGet(session, *arguments); });
+  AddFactorArgument(get, &arguments->factor);
+  BeginSection(get, "Input");
+  get->add_option("--member", arguments->member, "Member of a batch, counted from 0")
+      ->check(InRange(int64_t{0}, int64_t{1} << 31));
+  BeginSection(get, "Output");
+  get->add_option(
+         "-o,--output", arguments->prefix,
+         "Prefix of the files PREFIX_L, PREFIX_U, PREFIX_p (row permutation), PREFIX_row_scales "
+         "and "
+         "PREFIX_col_scales (if the matrix was scaled), and PREFIX_q (column permutation of a "
+         "sparse factor). -: write one .npz archive to standard output, with the report on "
+         "standard error: L, U, p, ...; for a sparse factor L_data, L_indices, L_indptr, U_data, "
+         "..., the arguments of scipy.sparse.csr_array")
+      ->type_name("PREFIX|-")
+      ->required();
+  AddFormatOption(
+      get, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kText},
+      [=](FileFormat format) { arguments->format = format; },
+      "Format of the files: mtx (Matrix Market, permutations from 1), npy or txt (permutations "
+      "from 0, sparse factors as compressed rows) [default: mtx]");
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/cli/options/factor_options.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "client/cli/options/option_values.h"
+#include "client/cli/report/json.h"
+
+namespace crout::cli {
+namespace {
+
+template <class Set>
+void AddFlag(CLI::App* app, const std::string& name, Set set, const std::string& description) {
+  app->add_flag_callback(
+      name, [set] { set(true); }, description);
+}
+
+template <class T, class Set>
+CLI::Option* AddValue(CLI::App* app, const std::string& name, Set set,
+                      const std::string& description) {
+  return app->add_option_function<T>(
+      name, [set](const T& value) { set(value); }, description);
+}
+
+// Returns the methods for a single matrix that some device of a server of this version supports.
+std::vector<std::string> OfferedAlgorithms() {
+  std::vector<std::string> names;
+  for (const std::string& name : ShortNames(*v1::Algorithm_descriptor())) {
+    if (name != "irr_lu") names.push_back(name);
+  }
+  return names;
+}
+
+// Adds --factor-dtype. Its value is a type, or a precision whose solves are corrected. The contract
+// has a field for each; the last option given counts.
+void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
+  const auto* types = v1::Dtype_descriptor();
+  const auto* precisions = v1::FactorPrecision_descriptor();
+  std::vector<std::string> names = ShortNames(*types);
+  const std::vector<std::string> corrected = ShortNames(*precisions);
+  names.insert(names.end(), corrected.begin(), corrected.end());
+  AddValue<std::string>(
+      app, "--factor-dtype",
+      [=](const std::string& name) {
+        options->clear_factor_dtype();
+        options->clear_precision();
+        if (std::find(corrected.begin(), corrected.end(), name) != corrected.end()) {
+          options->set_precision(
+              static_cast<v1::FactorPrecision>(ParseShortName(*precisions, name)));
+        } else {
+          options->set_factor_dtype(static_cast<v1::Dtype>(ParseShortName(*types, name)));
+        }
+      },
+      "Type of L and U. single, tf32: low-precision factor whose solves are corrected to the "
+      "accuracy of the matrix's type; auto: low precision if that is predicted to be faster "
+      "[default: the matrix's type]")
+      ->check(OneOf(names));
+}
+
+void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
+  BeginSection(app, "Method parameters");
+  const auto parameters = [options] { return options->mutable_parameters(); };
+  AddEnumOption<v1::PivotRule>(
+      app, "--pivoting", [=](auto value) { parameters()->set_pivot_rule(value); },
+      "When to pivot, for methods with conditional pivoting");
+  AddValue<std::pair<double, double>>(
+      app, "--interval",
+      [=](const auto& interval) {
+        parameters()->set_interval_low(interval.first);
+        parameters()->set_interval_high(interval.second);
+      },
+      "Magnitudes of pivots that need no exchange, with --pivoting=interval [default: 1e-5 1e5]")
+      ->type_name("LOW HIGH");
+  AddValue<double>(
+      app, "--threshold", [=](double value) { parameters()->set_threshold(value); },
+      "Smallest pivot that needs no exchange, as a fraction of the largest entry of its column, in "
+      "(0, 1]; with --pivoting=threshold [default: 0.1]");
+  AddValue<double>(
+      app, "--tolerance", [=](double value) { parameters()->set_tolerance(value); },
+      "Relative change at which an iterative method stops, in [0, 1); 0: when nothing changes "
+      "[default: 0]");
+  AddValue<double>(
+      app, "--absolute-tolerance",
+      [=](double value) { parameters()->set_absolute_tolerance(value); },
+      "Absolute change at which an iterative method stops, added to --tolerance [default: 0]");
+  AddEnumOption<v1::MethodVariant>(
+      app, "--variant", [=](auto value) { parameters()->set_variant(value); },
+      "Variant of the method. published: as in its source, so icm and icmpp use sections of n/10 "
+      "within [256, 1024] and pivoting by interval, and block_lu on the host the task priorities "
+      "of the source [default: fast]");
+  AddValue<int64_t>(
+      app, "--section-size", [=](int64_t value) { parameters()->set_section_size(value); },
+      "Rows and columns of a section of an iterative method [default: set by the method]");
+  AddValue<int32_t>(
+      app, "--block-size", [=](int32_t value) { parameters()->set_block_size(value); },
+      "Block size, a power of two. pcm, pcmpp: columns of a panel's tile, 8 to 32. block_lu on the "
+      "host: order of a block, 32 to 1024. icm, icmpp with --variant=published: threads of a CUDA "
+      "block along each dimension, 8 to 32 [default: set by the method]")
+      ->type_name("SIZE")
+      ->check(OneOf({"8", "16", "32", "64", "128", "256", "512", "1024"}));
+  AddValue<int64_t>(
+      app, "--sweep-limit", [=](int64_t value) { parameters()->set_sweep_limit(value); },
+      "Largest number of sweeps of a section; beyond it the call fails [default: set by the "
+      "method]");
+}
+
+}  // namespace
+
+ArrayFileSink OutputArgument::Open(Session* session) const {
+  if (path == "-") session->ReportOnStandardError();
+  if (!format.has_value() && HasUnknownEnding(path)) {
+    session->Warn(absl::StrCat(path, " is written as Matrix Market. To choose a format, give ",
+                               "--format or end the name in ", kEndings));
+  }
+  return ArrayFileSink(path, format.value_or(FormatOf(path)));
+}
+
+void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
+                     std::function<void(FileFormat)> set, const std::string& description) {
+  std::vector<std::pair<std::string, FileFormat>> names;
+  for (const FileFormat format : formats) names.emplace_back(NameOf(format), format);
+  AddChoiceOption<FileFormat>(app, "--format", names, std::move(set), description);
+}
+
+void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output) {
+  BeginSection(app, "Output");
+  app->add_option("-o,--output", output->path,
+                  absl::StrCat("Write ", what,
+                               " to this file; -: to standard output, with the report on standard "
+                               "error"))
+      ->type_name("FILE|-");
+  AddFormatOption(
+      app, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},
+      [=](FileFormat format) { output->format = format; },
+      "Format of the output file: mtx (Matrix Market), npy, npz (one array x) or txt [default: by "
+      "the file name, otherwise mtx]");
+}
+
+CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix) {
+  BeginSection(app, "Input");
+  AddEnumOption(app, "--dtype", &matrix->dtype,
+                "Type of the matrix. Required for complex Matrix Market text on a pipe, except "
+                "with --ones [default: "
+                "the file's type; for Matrix Market and text f64 or c128]");
+  return app
+      ->add_option(
+          "matrix", matrix->path,
+          "File of the matrix: Matrix Market (plain or gzip), .npy, .npz (F.npz:NAME) or text; -: "
+          "standard input")
+      ->check(InputFile());
+}
+
+void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
+  BeginSection(app, "Method");
+  const auto* algorithm = v1::Algorithm_descriptor();
+  AddValue<std::string>(
+      app, "--algorithm",
+      [=](const std::string& name) {
+        options->set_algorithm(static_cast<v1::Algorithm>(ParseShortName(*algorithm, name)));
+      },
+      "LU method that the device supports, see `croutctl algorithms` [default: auto]")
+      ->check(OneOf(OfferedAlgorithms()));
+  AddValue<std::string>(
+      app, "--device", [=](const auto& value) { options->set_device(value); }, kDeviceHelp)
+      ->type_name("DEVICE");
+  BeginSection(app, "Accuracy");
+  AddFactorDtype(app, options);
+  AddEnumOption<v1::Equilibrate>(
+      app, "--equilibrate", [=](auto value) { options->set_equilibrate(value); },
+      "Scale the rows and columns of the matrix [default: auto]");
+  AddValue<double>(
+      app, "--pivot-threshold", [=](double value) { options->set_pivot_threshold(value); },
+      "multifrontal: smallest pivot as a fraction of the largest entry of its column in the front, "
+      "in (0, 1] [default: 0.01]")
+      ->check(InRange(0.0, 1.0, LowEnd::kExcluded));
+  BeginSection(app, "Output");
+  AddFlag(
+      app, "--condition", [=](bool on) { options->set_condition(on); },
+      "Report an estimate of the reciprocal condition number");
+  AddFlag(
+      app, "--determinant", [=](bool on) { options->set_determinant(on); },
+      "Report the determinant");
+  BeginSection(app, "Cache");
+  AddFlag(
+      app, "--drop-matrix", [=](bool on) { options->set_keep_matrix(!on); },
+      "Discard the matrix after factoring; solves are then neither verified nor refined");
+  AddMethodParameters(app, options);
+}
+
+void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
+                    const std::string& description) {
+  const auto set_positive = [set = std::move(set)](absl::Duration lease) {
+    // An explicit zero is refused: in the contract 0 selects the default.
+    if (lease == absl::ZeroDuration()) {
+      throw CLI::ValidationError(
+          "--lease", "the lease must be longer than 0; `croutctl release` removes a factor");
+    }
+    set(lease);
+  };
+  AddDurationOption(app, "--lease", set_positive,
+                    absl::StrCat(description, " [default: set by the server, normally 1h]"));
+}
+
+void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {
+  BeginSection(app, "Cache");
+  AddLeaseOption(
+      app,
+      [=](absl::Duration lease) { *options->mutable_lease() = client::ToProtoDuration(lease); },
+      "Time that the factor stays cached after its last use");
+  AddValue<std::string>(
+      app, "--name", [=](const auto& value) { options->set_name(value); },
+      "Name of the factor, at most 128 bytes")
+      ->type_name("NAME");
+}
+
+void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options) {
+  AddValue<std::string>(
+      app, "--request-id", [=](const auto& value) { options->set_request_id(value); },
+      "Id of the request, at most 128 bytes; a repeated request returns the existing factor")
+      ->type_name("ID");
+}
+
+void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set) {
+  AddEnumOption<v1::Solver>(app, "--solver", std::move(set),
+                            "Triangular solver [default: auto, the fastest]");
+}
+
+void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set) {
+  AddFlag(
+      app, "--transpose", [=](bool) { set(v1::OPERATION_TRANSPOSE); },
+      "Solve with the transpose of the matrix");
+  AddFlag(
+      app, "--conjugate-transpose", [=](bool) { set(v1::OPERATION_CONJUGATE_TRANSPOSE); },
+      "Solve with the conjugate transpose of the matrix");
+  app->get_option("--conjugate-transpose")->excludes(app->get_option("--transpose"));
+}
+
+void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
+  BeginSection(app, "Method");
+  AddOperationFlags(app, [=](v1::Operation operation) { options->set_operation(operation); });
+  AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
+  AddValue<double>(
+      app, "--solver-tolerance", [=](double value) { options->set_solver_tolerance(value); },
+      "Relative change at which --solver=is stops, in [0, 1); 0: when nothing changes "
+      "[default: 0]");
+  BeginSection(app, "Accuracy");
+  AddFlag(
+      app, "--no-verify", [=](bool on) { options->set_verify(!on); }, "Skip the backward error");
+  AddFlag(
+      app, "--componentwise-error", [=](bool on) { options->set_componentwise_error(on); },
+      "Also report the componentwise backward error");
+  AddFlag(
+      app, "--error-bound", [=](bool on) { options->set_error_bound(on); },
+      "Report an estimated bound of the forward error");
+  AddValue<int32_t>(
+      app, "--refine", [=](int32_t steps) { options->set_max_refinement_steps(steps); },
+      "Largest number of steps of iterative refinement, up to 100 [default: 0]")
+      ->check(InRange(0, 100));
+  AddFlag(
+      app, "--refine-componentwise", [=](bool on) { options->set_refine_componentwise(on); },
+      "Refine by the componentwise backward error; for matrices with rows of very different size");
+}
+
+}  // namespace crout::cli

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Options shared by several commands, as messages of the contract.
+#ifndef CROUT_CLIENT_CLI_OPTIONS_FACTOR_OPTIONS_H_
+#define CROUT_CLIENT_CLI_OPTIONS_FACTOR_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+#include "client/cli/input/matrix_input.h"
+#include "client/cli/output/array_writer.h"
+#include "client/cli/session.h"
+#include "crout/v1/factorization_service.pb.h"
+
+namespace crout::cli {
+
+// A matrix on the command line, and its requested type.
+struct MatrixArgument {
+  std::string path;
+  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // unspecified: the type of the file
+};
+
+// Destination of a returned matrix.
+struct OutputArgument {
+  std::string path;                  // empty: discarded
+  std::optional<FileFormat> format;  // unset: by the name's ending
+
+  // If the path is -, the session reports on standard error.
+  ArrayFileSink Open(Session* session) const;
+};
+
+// Help of --device.
+inline constexpr char kDeviceHelp[] =
+    "Device: host, cuda:0, ... [default: the device that is expected to finish first]";
+
+// Each function adds its options to `app`. The parser then writes to the second argument.
+CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix);  // the file, and --dtype
+void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);
+void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // without --request-id
+// Adds --lease, greater than 0.
+void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
+                    const std::string& description);
+void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options);
+void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set);
+// Adds --transpose and --conjugate-transpose, which exclude each other.
+void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set);
+void AddSolveOptions(CLI::App* app, v1::SolveOptions* options);
+// Adds --format, one of `formats`.
+void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
+                     std::function<void(FileFormat)> set, const std::string& description);
+// Adds -o and --format; `what` names the output in the help, such as "X".
+void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output);
+
+}  // namespace crout::cli
+
+#endif  // CROUT_CLIENT_CLI_OPTIONS_FACTOR_OPTIONS_H_
