@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The request_id of a batch: its factors are made once, and every call with that id returns their
-// figures.
+// Tests the request_id of a batch: its factors are computed once, and every call with this
+// request_id returns their figures.
 #include <future>
 #include <string>
 #include <thread>
@@ -27,8 +27,8 @@ class RpcBatchRequestIdTest : public RpcBatchTest {
     header.mutable_cache()->set_request_id(kId);
     return InOneMessage(header, batch.data, context);
   }
-  // Sends the whole request in one message. The server may answer a call before all of its messages
-  // have arrived; a blocking Write would then never return.
+  // Sends the whole request in one message. With several messages, a blocking Write would not
+  // return if the server answered before the last of them.
   Factored InOneMessage(const v1::FactorizeBatchHeader& header, const std::string& data,
                         grpc::ClientContext* context = nullptr) {
     grpc::ClientContext own;

@@ -86,7 +86,7 @@ void RpcTest::ExpectHeldSoon(const Holdings& expected) {
 }
 
 void RpcTest::PassTime(absl::Duration duration) {
-  stack_->Housekeep();  // Finish pending reactions before the time passes.
+  stack_->Housekeep();  // finishes pending work before the time passes
   failpoints_.Advance(duration);
   stack_->Housekeep();
 }
