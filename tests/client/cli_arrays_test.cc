@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the readers of .npy, .npz and plain text, including hostile files.
+// Tests the readers of .npy, .npz and plain text files, including hostile files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ using Complex = std::complex<double>;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Returns at most `piece` bytes per read.
+// Reads from a string. Returns at most `piece` bytes per read.
 class StringInput : public ByteInput {
  public:
   explicit StringInput(std::string text, size_t piece = 1000)
@@ -41,7 +41,7 @@ class StringInput : public ByteInput {
     at_ += count;
     return count;
   }
-  // Largest number of bytes requested, and therefore allocated, at once.
+  // Returns the largest number of bytes that were requested, and therefore allocated, at once.
   size_t largest() const { return largest_; }
 
  private:
@@ -76,7 +76,7 @@ absl::StatusOr<Array> Read(const std::string& text, size_t piece = 1000) {
   return ReadNpy(&input);
 }
 
-// The values in row-major order.
+// Returns the values in row-major order.
 std::vector<Complex> Values(const Array& array) {
   std::vector<Complex> values;
   for (int64_t i = 0; i < array.rows; ++i) {
@@ -120,7 +120,7 @@ TEST(NpyTest, ReadsEveryTypeOfNumber) {
   EXPECT_THAT(column("<i8", Bytes<int64_t>({-7, 1})), ElementsAre(-7, 1));
   EXPECT_THAT(column("<u8", Bytes<uint64_t>({1ULL << 63, 1})),
               ElementsAre(9223372036854775808.0, 1));
-  // Half precision: 1.5, the smallest subnormal, infinity.
+  // Half precision: 1.5, the negative smallest subnormal number, infinity, -2.
   EXPECT_THAT(column("<f2", Bytes<uint16_t>({0x3e00, 0x8001})), ElementsAre(1.5, -1.0 / 16777216));
   EXPECT_THAT(column("<f2", Bytes<uint16_t>({0x7c00, 0xc000})),
               ElementsAre(std::numeric_limits<double>::infinity(), -2));
@@ -130,7 +130,7 @@ TEST(NpyTest, TurnsBigEndianBytesRound) {
   std::string data = Bytes<double>({1.5});
   std::reverse(data.begin(), data.end());
   EXPECT_THAT(Values(*Read(Npy(Header(">f8", "(1, 1)"), data))), ElementsAre(1.5));
-  std::string parts = Bytes<float>({2, 1});  // the byte-reversed number has the imaginary part last
+  std::string parts = Bytes<float>({2, 1});  // after the reversal, the real part is first
   std::reverse(parts.begin(), parts.end());
   EXPECT_THAT(Values(*Read(Npy(Header(">c8", "(1, 1)"), parts))), ElementsAre(Complex(1, 2)));
 }
@@ -251,7 +251,7 @@ class NpzTest : public testing::Test {
  protected:
   ~NpzTest() override { unlink(path_.c_str()); }
 
-  // Writes an archive with the arrays A (the number 1) and b (two zeros).
+  // Writes an archive with two arrays: A, the number 1, and b, two zeros.
   void WriteTwo() const {
     auto writer = NpzWriter::Open(path_);
     ASSERT_TRUE(writer.ok()) << writer.status();
@@ -278,7 +278,8 @@ TEST_F(NpzTest, ArraysAreChosenByName) {
               HasSubstr("has A, b, but no c. "));
 }
 
-// A wrong or missing byte must give a status. Sanitizers check the memory accesses.
+// If a byte is wrong or missing, the reader returns an error or the correct array. Sanitizers check
+// the memory accesses.
 TEST_F(NpzTest, DamagedArchivesAreRefused) {
   WriteTwo();
   const std::string whole = Contents();
@@ -291,7 +292,7 @@ TEST_F(NpzTest, DamagedArchivesAreRefused) {
       EXPECT_THAT(Values(std::get<Array>(*array)), ElementsAre(1)) << at;
     }
     std::ofstream(path_, std::ios::binary) << whole.substr(0, at);
-    const auto cut = ReadNpz(path_, "A");  // The last bytes of an archive carry no data.
+    const auto cut = ReadNpz(path_, "A");  // the last two bytes of an archive contain no data
     EXPECT_EQ(cut.ok(), at + 3 >= whole.size()) << at;
   }
 }

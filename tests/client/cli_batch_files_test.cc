@@ -33,7 +33,7 @@ constexpr char kSparse[] =
     "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 4\n2 1 1\n1 1 1\n";
 constexpr char kComplex[] = "%%MatrixMarket matrix array complex general\n1 1\n1 -2\n";
 
-// Returns a tar header whose fields may be invalid.
+// Returns a tar header. Its fields may be invalid.
 std::string Header(const std::string& name, const std::string& size, char type = '0') {
   std::string block(512, '\0');
   block.replace(0, name.size(), name);

@@ -17,8 +17,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The run began ten seconds ago and no worker was free. Every call still has its scheduled time,
-// and its wait is counted from there.
+// The run began ten seconds ago, and no worker was free since. Every call still has its scheduled
+// time, from which its latency is measured.
 TEST(PaceTest, CallsOfARateKeepTheirTimesHoweverLate) {
   const absl::Time begin = absl::Now() - absl::Seconds(10);
   Pace pace({.rate = 10, .warm_up = absl::Seconds(1), .duration = absl::Seconds(2)}, begin);
@@ -49,7 +49,7 @@ TEST(PaceTest, WithoutARateCallsBeginAtOnceAndEndByNumber) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(cold.Counts(*cold.Next()));
 }
 
-// A run of one kind of call. Every latency is `latency`.
+// Returns a run with calls of one kind, each with this latency.
 Json RunOf(const char* call, absl::Duration latency) {
   BenchResult result;
   result.elapsed = absl::Seconds(2);
@@ -62,7 +62,7 @@ Json RunOf(const char* call, absl::Duration latency) {
 TEST(BenchReportTest, RowsCompareWithTheirLike) {
   Json run = RunOf("solve", absl::Milliseconds(20));
   CompareRows(RunOf("factorize", absl::Milliseconds(5)), &run["results"]);
-  EXPECT_FALSE(run["results"][0].contains("p50_ratio"));  // no comparable run
+  EXPECT_FALSE(run["results"][0].contains("p50_ratio"));  // no run to compare with
   CompareRows(RunOf("solve", absl::Milliseconds(10)), &run["results"]);
   EXPECT_NEAR(run["results"][0]["p50_ratio"].get<double>(), 2, 0.04);
   EXPECT_NEAR(run["results"][0]["per_second_ratio"].get<double>(), 1, 1e-12);

@@ -104,7 +104,7 @@ TEST_F(CliFilesTest, ComplexNumbersAreTwo) {
     EXPECT_EQ(WrittenComplex<float>(path_, v1::DTYPE_COMPLEX64, piece, {{0.1f, -2}, {0, 0.5f}}),
               "%%MatrixMarket matrix array complex general\n2 1\n0.1 -2\n0 0.5\n");
   }
-  // The longest numbers fit into the buffer of the writer.
+  // The longest number fits in the buffer of the writer.
   const double longest = -std::numeric_limits<double>::min() / 3;
   EXPECT_EQ(WrittenComplex<double>(path_, v1::DTYPE_COMPLEX128, 16, {{longest, longest}}).size(),
             std::string("%%MatrixMarket matrix array complex general\n1 1\n").size() +

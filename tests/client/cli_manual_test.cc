@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the output generated from the command table: manual pages and shell completion, which also
-// run in a shell. Tests the view of `top`.
+// Tests output that is generated from the table of commands: manual pages, and shell completion,
+// which is also run in a shell. Tests the view of `top`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -93,7 +93,7 @@ TEST_F(ManualTest, HelpHasASynopsisSectionsAndExamples) {
 }
 
 TEST_F(ManualTest, SparseMethodsAreOffered) {
-  std::map<std::string, std::set<std::string>> offered;  // by option
+  std::map<std::string, std::set<std::string>> offered;  // values that are offered for each option
   for (const CommandEntry& command : commands_) {
     for (const OptionEntry& option : command.options) {
       offered[option.names.back()].insert(option.choices.begin(), option.choices.end());

@@ -14,7 +14,7 @@
 namespace crout::cli {
 namespace {
 
-// Returns `message` as WithOptionNames() rewrites it for the command line `words`.
+// Returns `message`, rewritten by WithOptionNames() for the command line `words`.
 std::string Shown(std::vector<std::string> words, const std::string& message) {
   CLI::App app;
   Session session(&app);

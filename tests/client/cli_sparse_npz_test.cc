@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests archives of scipy.sparse.save_npz, including hostile ones.
+// Tests archives that scipy.sparse.save_npz writes, and hostile archives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ class SparseNpzTest : public testing::Test {
  protected:
   ~SparseNpzTest() override { unlink(path_.c_str()); }
 
-  // [[1, 0, 2], [0, 3, 0]]
+  // Returns the members of an archive of [[1, 0, 2], [0, 3, 0]], stored by rows.
   static Members Csr() {
     return {{"format", Word("csr")},
             {"shape", Int64({2, 3})},
@@ -119,7 +119,7 @@ TEST_F(SparseNpzTest, TypesAndSizesOfAnyKind) {
   EXPECT_EQ(matrix->values.At(0, 0), std::complex<double>(1, -1));
   members["data"] = Npy("|b1", "(3,)", "\1\1\1");
   EXPECT_EQ(Read(members)->values.dtype, v1::DTYPE_FLOAT64);
-  // Unused capacity after the last entry.
+  // The arrays have unused elements after the last entry.
   members["data"] = Float64({1, 2, 3, 77, 78});
   members["indices"] = Int32({0, 2, 1, -9, 99});
   matrix = Read(members);
@@ -167,8 +167,8 @@ TEST_F(SparseNpzTest, WhatIsNoMatrixIsRefused) {
   }
 }
 
-// The expected number follows the definition of SeriesResult.entry_digest, evaluated in Python.
-// tests/kernels/io/line_map_test.cc has the same number.
+// The expected number is the value of SeriesResult.entry_digest, computed in Python by its
+// definition. tests/kernels/io/line_map_test.cc contains the same number.
 TEST_F(SparseNpzTest, DigestsItsEntriesInTheirOrder) {
   Members members = Coo();
   members["shape"] = Int64({3, 3});

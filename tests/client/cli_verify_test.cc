@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests croutctl's own Matrix Market reader and its backward errors against values computed by
-// hand.
+// Tests `croutctl verify`: its own Matrix Market reader, and backward errors against values
+// computed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ class CliVerifyTest : public testing::Test {
     std::ofstream(path_) << text;
     return LocalMatrix::Load(path_);
   }
-  // The elements in row-major order.
+  // Returns the elements in row-major order.
   std::vector<Complex> Elements(const std::string& text) const {
     const auto matrix = Load(text);
     EXPECT_TRUE(matrix.ok()) << matrix.status();
@@ -83,7 +83,7 @@ TEST_F(CliVerifyTest, HostileTextsAreRefusedWithTheirLine) {
     EXPECT_EQ(matrix.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(matrix.status().message()), HasSubstr(why)) << text;
   }
-  // Zero rows take no time for any declared number of columns.
+  // A matrix with zero rows is read quickly, whatever number of columns it declares.
   EXPECT_TRUE(Load(b + "array real general\n0 9223372036854775807\n").ok());
 }
 
@@ -94,7 +94,7 @@ TEST_F(CliVerifyTest, BackwardErrorsAreThoseOfTheContract) {
   EXPECT_DOUBLE_EQ(errors->normwise, 1.0 / (4 * 1 + 5));
   EXPECT_DOUBLE_EQ(errors->componentwise, 1.0 / (4 + 5));
   const auto transposed = ComputeBackwardErrors(*a, Operation::kTranspose, *x, *b);
-  // A^T x = (2, 5); |A^T| = 5.
+  // A^T x = (2, 5) and |A^T| = 5.
   EXPECT_DOUBLE_EQ(transposed->normwise, 1.0 / (5 * 1 + 5));
   EXPECT_DOUBLE_EQ(transposed->componentwise, 1.0 / (2 + 3));
 }

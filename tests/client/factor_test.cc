@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests crout::Factor: it renews its lease while it lives, reports failures, and releases the
-// factor at the end.
+// Tests crout::Factor: while the object exists, it renews the lease and reports failures; its
+// destructor releases the factor.
 #include "crout/factor.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ class FactorTest : public ::testing::Test {
     v1::FactorizeResponse response;
     v1::Factor* factor = response.mutable_factor();
     factor->set_handle("handle");
-    // The clock of this server is years behind.
+    // The clock of this server is many years slow.
     factor->mutable_create_time()->set_seconds(1'000'000);
     factor->mutable_lease_expire_time()->set_seconds(1'000'000 + lease_ms_ / 1000);
     factor->mutable_lease_expire_time()->set_nanos(lease_ms_ % 1000 * 1'000'000);
@@ -99,7 +99,7 @@ class FactorTest : public ::testing::Test {
   const std::vector<double> value_{1.0};
   const MatrixSource one_ = MatrixSource::Dense(absl::MakeConstSpan(value_), 1, 1);
   std::atomic<int64_t> lease_ms_ = 3'600'000;
-  std::atomic<const grpc::Status*> failing_ = nullptr;  // answer to a renewal; null: OK
+  std::atomic<const grpc::Status*> failing_ = nullptr;  // reply to a renewal; null: OK
   std::atomic<int> renewals_ = 0;
   std::atomic<int64_t> last_renewed_ms_ = 0;
   std::atomic<int> releases_ = 0;
@@ -154,7 +154,7 @@ TEST_F(FactorTest, AFactorThatIsGoneIsSeenByTheNextUse) {
   EXPECT_EQ(solves_, 0);
   EXPECT_TRUE(absl::IsNotFound(factor->Describe().status()));
   EXPECT_TRUE(absl::IsNotFound(factor->Refactorize(one_)));
-  EXPECT_EQ(renewals_, 1);  // final: the renewal is not repeated
+  EXPECT_EQ(renewals_, 1);  // the error is final, so the renewal is not repeated
 }
 
 TEST_F(FactorTest, AfterAFailedRenewalAUseRenewsFirst) {
@@ -162,7 +162,7 @@ TEST_F(FactorTest, AfterAFailedRenewalAUseRenewsFirst) {
   failing_ = &kLost;
   auto factor = NewFactor();
   ASSERT_TRUE(factor.ok());
-  // No background renewal: the next one is half a minute away.
+  // There was no renewal in the background, because the next is due only in half a minute.
   ASSERT_EQ(renewals_, 0);
   EXPECT_TRUE(SolveWith(*factor).ok());
   lease_ms_ = 60;

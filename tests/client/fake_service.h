@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A crout.v1 service in the test process. Each test defines its answers.
+// A crout.v1 service in the test process. Each test defines its replies.
 #ifndef CROUT_TESTS_CLIENT_FAKE_SERVICE_H_
 #define CROUT_TESTS_CLIENT_FAKE_SERVICE_H_
 
@@ -16,7 +16,8 @@
 
 namespace crout::client {
 
-// Unset functions return UNIMPLEMENTED.
+// Each call runs the handler of its method, on a thread of gRPC, and returns its status. Without a
+// handler it returns UNIMPLEMENTED. Set handlers while no call is open.
 class FakeService : public v1::FactorizationService::Service {
  public:
   template <class Response, class Request>
@@ -62,7 +63,7 @@ class FakeService : public v1::FactorizationService::Service {
                              v1::ReleaseFactorResponse* response) override;
 };
 
-// A FakeService on a loopback TCP port and a client connected to it.
+// A FakeService on a loopback TCP port. The destructor ends its calls.
 class FakeServer {
  public:
   FakeServer();
@@ -70,6 +71,7 @@ class FakeServer {
 
   FakeService service;
   std::string address() const { return address_; }
+  // Returns a client of this server. `options` must be valid; their server is ignored.
   std::unique_ptr<Client> NewClient(ClientOptions options = {}) const;
 
  private:
@@ -77,8 +79,8 @@ class FakeServer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Returns a status in the format of Crout's server: ErrorInfo with `reason`, and RetryInfo if
-// `retry_delay` is not zero.
+// Returns a status in the format of Crout's server: it contains ErrorInfo with `reason`, and
+// RetryInfo unless `retry_delay` is zero.
 grpc::Status ServerStatus(grpc::StatusCode code, const std::string& reason,
                           absl::Duration retry_delay = absl::ZeroDuration());
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests matrices with a stride: the bytes sent and the placement of results.
+// Tests matrices with strides: the bytes that are sent, and where results are written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-// Returns the data of the source, read in chunks of `limit` bytes.
+// Returns the data of the source, read in chunks of at most `limit` bytes.
 template <class T>
 std::vector<T> Sent(const MatrixSource& source, size_t limit) {
   BorrowCount borrowed = 0;
@@ -38,7 +38,7 @@ std::vector<T> Sent(const MatrixSource& source, size_t limit) {
   return {values, values + bytes.size() / sizeof(T)};
 }
 
-// 0, 1, 2, ...
+// Returns 0, 1, 2, ...
 template <class T>
 std::vector<T> Numbers(size_t count) {
   std::vector<T> numbers(count);

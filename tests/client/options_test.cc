@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the options that Client::Connect rejects before it connects.
+// Tests the options that Client::Connect rejects without connecting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -30,9 +30,9 @@ TEST(ClientOptionsTest, TakesEveryFormOfAnAddress) {
   }
 }
 
-// Otherwise gRPC 1.51 takes a connection for a failed one when its threads contend a Mutex.
+// gRPC 1.51 would treat a good connection as failed if a contended absl::Mutex changed errno.
 TEST(ClientOptionsDeathTest, AMutexKeepsErrnoAfterConnect) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process whose mutexes had no waiter yet
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, without earlier waiters
   const auto contend = [] {
     absl::Mutex mutex;
     bool waiting = false;

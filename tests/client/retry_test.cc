@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests which calls are retried, observed on the server.
+// Tests which calls the client retries, as observed by the server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,7 +119,7 @@ TEST_F(RetryCallsTest, CallsHaveADeadlineUnlessTheyAreToHaveNone) {
   };
   constexpr auto kNone = std::chrono::system_clock::time_point::max();
   EXPECT_TRUE(client_->Describe("h").ok());
-  // gRPC rounds remaining times of hours by up to 10 s.
+  // gRPC rounds timeouts of hours by up to 10 s.
   EXPECT_LT(absl::FromChrono(seen), absl::Now() + ClientOptions().timeout + absl::Minutes(1));
   EXPECT_GT(absl::FromChrono(seen), absl::Now() + ClientOptions().timeout - absl::Minutes(1));
   for (const absl::Duration none : {absl::ZeroDuration(), absl::InfiniteDuration()}) {

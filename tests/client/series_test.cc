@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests crout::Series against a fake service: its requests, its handling of replies, and its
-// recovery after a stream has ended.
+// Tests crout::Series against a fake service: requests, replies, and recovery after a stream has
+// ended.
 #include "crout/series.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ using Stream = FakeService::Stream<v1::SolveSeriesResponse, v1::SolveSeriesReque
 
 constexpr int64_t kN = 4;
 
-// The request of one step.
+// A received request of a step.
 struct Received {
   v1::SolveSeriesHeader header;
   std::string data;
@@ -44,7 +44,8 @@ struct Received {
 
 class SeriesTest : public ::testing::Test {
  protected:
-  // Answers step `step` of stream `stream`, both 0-based. A status other than OK ends the stream.
+  // Replies to step `step` of stream `stream`, both 0-based. A status other than OK ends the
+  // stream.
   using Answer = std::function<grpc::Status(int stream, int step, Stream* out)>;
 
   void Serve(Answer answer) {
@@ -199,7 +200,7 @@ TEST_F(SeriesTest, StepsOfManyMessagesArriveWholeAndTheirMemoryIsFreeAfterwards)
     Solve(out, step == 0 ? "h1" : "");
     return grpc::Status::OK;
   });
-  constexpr int64_t kLarge = 600;  // 2.7 MiB: three messages
+  constexpr int64_t kLarge = 600;  // 2.7 MiB, sent in three messages
   std::vector<double> a(kLarge * kLarge);
   int64_t reported = 0;
   client::CallOptions call;
@@ -264,8 +265,8 @@ TEST_F(SeriesTest, AStreamThatEndedIsTakenUpByTheFactorsHandle) {
   const auto refused = StepWithoutMatrix(series);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Reason(refused.status()), "MATRIX_GONE");
-  // The matrix of the factor belongs to another step. A step without a matrix is therefore not
-  // sent.
+  // The factor belongs to the matrix of another step. The client therefore sends no step without a
+  // matrix.
   EXPECT_EQ(Reason(StepWithoutMatrix(series).status()), "MATRIX_GONE");
   EXPECT_EQ(received_.size(), 2u);
   ASSERT_TRUE(Step(series).ok());
@@ -321,7 +322,7 @@ TEST_F(SeriesTest, AFactorWhoseStepBreaksOffIsDropped) {
 TEST_F(SeriesTest, AStepThatTakesLongerThanItsTimeoutIsCancelled) {
   Serve([](int, int, Stream* out) {
     v1::SolveSeriesRequest request;
-    EXPECT_FALSE(out->Read(&request));  // until the client has disconnected
+    EXPECT_FALSE(out->Read(&request));  // waits until the client has disconnected
     return grpc::Status::OK;
   });
   client::CallOptions call;

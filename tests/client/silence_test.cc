@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the client against a server that accepts connections and never answers, not even pings.
+// Tests the client with a server that accepts connections but never answers, not even pings.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,10 +23,10 @@
 namespace crout::client {
 namespace {
 
-// An empty HTTP/2 SETTINGS frame. No connection becomes ready without it.
+// An empty HTTP/2 SETTINGS frame, without which no connection becomes ready.
 constexpr absl::string_view kSettings("\0\0\0\x04\0\0\0\0\0", 9);
 
-// Listens on a port chosen by the system and sends a greeting on each connection.
+// Listens on a port chosen by the system. Sends a greeting on each connection.
 class SilentPeer {
  public:
   explicit SilentPeer(absl::string_view greeting) : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -55,7 +55,7 @@ class SilentPeer {
   void Accept(absl::string_view greeting) {
     for (int fd; (fd = accept(listener_, nullptr, nullptr)) >= 0;) {
       connections_.push_back(fd);
-      // An ending client may have closed the connection already.
+      // The client may have closed the connection already.
       if (send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL) < 0) {
         EXPECT_TRUE(errno == EPIPE || errno == ECONNRESET) << errno;
       }
@@ -64,7 +64,7 @@ class SilentPeer {
 
   const int listener_;
   std::string address_;
-  std::vector<int> connections_;  // used by the thread until it is joined
+  std::vector<int> connections_;  // used only by the thread until it is joined
   std::thread thread_;
 };
 
@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Client>> Connect(const SilentPeer& peer) {
                           .retry = {.max_attempts = 1}});
 }
 
-// Without a timeout each of these calls would wait forever.
+// The calls have no timeout and would otherwise wait forever.
 TEST(SilenceTest, CallsEndWhereNoPingIsAnswered) {
   const SilentPeer peer(kSettings);
   const auto client = Connect(peer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests downloads: solutions arrive in the caller's memory, and inconsistent replies are detected.
+// Tests downloads: solutions are written to the caller's memory, and inconsistent replies are
+// detected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ namespace {
 using SolveStream = FakeService::Stream<v1::SolveResponse, v1::SolveRequest>;
 using BothStream = FakeService::Stream<v1::FactorizeAndSolveResponse, v1::FactorizeAndSolveRequest>;
 
-// Announces `rows` x `cols`, and then answers with B itself in messages of `chunk` bytes.
+// Replies with a header of `rows` x `cols`, and then with B itself in messages of `chunk` bytes.
 grpc::Status Echo(SolveStream* stream, int64_t rows, int64_t cols, size_t chunk) {
   std::string data;
   v1::SolveRequest request;
@@ -41,7 +42,7 @@ grpc::Status Echo(SolveStream* stream, int64_t rows, int64_t cols, size_t chunk)
 
 class SolveTest : public testing::Test {
  protected:
-  // Solves for 100 x 3. The fake service announces `rows` x 3.
+  // Solves for a 100 x 3 right-hand side. The reply declares `rows` x 3.
   absl::Status Solve(int64_t rows, MatrixSink* x, size_t chunk = 1000) {
     server_.service.solve = [=](grpc::ServerContext*, SolveStream* stream) {
       return Echo(stream, rows, 3, chunk);
@@ -167,7 +168,7 @@ TEST_F(SolveTest, FactorizeAndSolveSendsMatrixThenRhsAndKeepsTheFactorOnFailure)
   EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Reason(result.status()), "SINGULAR");
   EXPECT_EQ(factor.info(), 2);
-  EXPECT_THAT(seen, testing::MatchesRegex("AA+B"));  // 2 MiB, then the right-hand side
+  EXPECT_THAT(seen, testing::MatchesRegex("AA+B"));  // 2 MiB of A, then B
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST(RetryTest, DelayFollowsTheServersWordAndThePolicy) {
     EXPECT_GE(*server_delay, absl::Milliseconds(250));
     EXPECT_LE(*server_delay, absl::Milliseconds(300));
     EXPECT_TRUE(delay(any, 1, StatusCode::ABORTED, 250).has_value());
-    // Without RetryInfo, the server gives no indication that a retry would help.
+    // Without RetryInfo, the server does not indicate that a retry would help.
     EXPECT_FALSE(delay(any, 1, StatusCode::RESOURCE_EXHAUSTED, 0).has_value());
     EXPECT_FALSE(delay(any, 1, StatusCode::ABORTED, 0).has_value());
     EXPECT_FALSE(delay(any, 3, StatusCode::RESOURCE_EXHAUSTED, 250).has_value());

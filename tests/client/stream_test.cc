@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests uploads: the data that arrives, the status that is reported, and early ends of calls.
+// Tests uploads: the data that arrives, the returned status, and calls that end early.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::vector<double> Iota(size_t count) {
   return values;
 }
 
-// All parts of one upload.
+// A received upload.
 struct Upload {
   v1::FactorizeHeader header;
   std::string data;
@@ -80,8 +80,8 @@ TEST_F(StreamTest, DenseUploadArrivesWholeInChunks) {
   EXPECT_EQ(upload_.header.matrix().dense().layout(), v1::LAYOUT_ROW_MAJOR);
   ASSERT_EQ(upload_.data.size(), a.size() * 8);
   EXPECT_EQ(std::memcmp(upload_.data.data(), a.data(), upload_.data.size()), 0);
-  // The first chunk is at most what a waiting call may hold. At 64 KiB a second, the slowest rate
-  // that the server accepts, every other chunk must arrive within the idle timeout of 30 s.
+  // The first chunk has at most the bytes that a waiting call may hold. Every other chunk must
+  // arrive within the idle timeout of 30 s at 64 KiB/s, the slowest rate that the server accepts.
   EXPECT_LE(upload_.chunks.front(), size_t{60} << 10);
   for (const size_t chunk : upload_.chunks) EXPECT_LE(chunk, size_t{1920} << 10);
   EXPECT_LE(upload_.chunks.size(), upload_.data.size() / (size_t{1} << 20) + 2);
@@ -110,7 +110,8 @@ TEST_F(StreamTest, FileIsStreamed) {
   EXPECT_TRUE(upload_.header.matrix().has_matrix_market());
 }
 
-// A slow writer of a pipe gives few bytes per read. The chunks sent do not depend on it.
+// A slow writer of a pipe provides few bytes per read. The chunks that are sent do not depend on
+// it.
 TEST_F(StreamTest, PipeIsSentInWholeChunks) {
   AnswerWithFactor();
   const std::string path = testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
@@ -123,7 +124,7 @@ TEST_F(StreamTest, PipeIsSentInWholeChunks) {
     for (size_t offset = 0; offset < text.size(); offset += 4096) {
       const std::string piece = text.substr(offset, 4096);
       EXPECT_EQ(write(fd, piece.data(), piece.size()), static_cast<ssize_t>(piece.size()));
-      int unread = 1;  // until the client has read this piece
+      int unread = 1;  // becomes 0 when the client has read this piece
       while (unread > 0 && ioctl(fd, FIONREAD, &unread) == 0) std::this_thread::yield();
     }
     close(fd);
@@ -136,7 +137,7 @@ TEST_F(StreamTest, PipeIsSentInWholeChunks) {
   EXPECT_EQ(upload_.chunks, (std::vector<size_t>{kFirst, size_t{1} << 20, 1234}));
 }
 
-// A pipe with an open writer that writes nothing.
+// A pipe with an open write end to which nothing is written.
 class SilentPipe {
  public:
   SilentPipe() {
@@ -178,7 +179,7 @@ TEST_F(StreamTest, RefusalWhileAPipeIsSilent) {
     return ServerStatus(grpc::StatusCode::INVALID_ARGUMENT, "DIMENSION_TOO_LARGE");
   };
   const SilentPipe pipe;
-  // Enough for the first message, which is sent once the message after it has been read.
+  // The client sends its first message when it has read the data of the second.
   const std::string text((size_t{1} << 20) + (size_t{36} << 10), 'x');
   std::thread writer([&] {
     EXPECT_EQ(write(pipe.fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -199,7 +200,7 @@ TEST_F(StreamTest, WhatCannotBeReadFailsBeforeTheCall) {
 }
 
 TEST_F(StreamTest, ServersEarlyStatusWinsOverTheBrokenUpload) {
-  // The server reads one message of an upload of 64 MiB and refuses it.
+  // The server refuses an upload of 64 MiB when it has read one message.
   server_.service.factorize = [](grpc::ServerContext*, FactorizeStream* stream) {
     v1::FactorizeRequest request;
     stream->Read(&request);
@@ -220,7 +221,7 @@ TEST_F(StreamTest, CancelMidUploadReturnsWithTheBufferFree) {
     v1::FactorizeRequest request;
     stream->Read(&request);
     started.Notify();
-    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // without reading more
+    while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));  // reads no more
     return grpc::Status::CANCELLED;
   };
   Cancellation cancellation;
@@ -230,7 +231,7 @@ TEST_F(StreamTest, CancelMidUploadReturnsWithTheBufferFree) {
   });
   absl::Status status;
   {
-    // Freed right after the call: ASan would detect a late read.
+    // Freed directly after the call, so that AddressSanitizer detects a late read.
     const auto a = Iota(size_t{8} << 20);
     CallOptions call;
     call.cancellation = &cancellation;

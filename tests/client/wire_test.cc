@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kData = v1::SolveResponse::kDataFieldNumber;
 
-// Returns `bytes` as a message received in pieces of `piece` bytes.
+// Returns `bytes` as a message that arrives in pieces of `piece` bytes.
 grpc::ByteBuffer InPieces(const std::string& bytes, size_t piece) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += piece) slices.emplace_back(bytes.substr(at, piece));
@@ -55,7 +55,7 @@ TEST(WireTest, SplitsDataFromTheRestWhateverThePieces) {
 }
 
 TEST(WireTest, HeaderMayComeAfterData) {
-  // The encoding permits fields in any order.
+  // Fields may arrive in any order.
   const std::string bytes = [] {
     v1::SolveResponse data, header;
     data.set_data("xyz");
@@ -71,7 +71,7 @@ TEST(WireTest, HeaderMayComeAfterData) {
 TEST(WireTest, MalformedMessagesAreInternal) {
   const std::string good = Response("0123456789").SerializeAsString();
   const std::string truncated = good.substr(0, good.size() - 5);
-  const std::string long_field = std::string("\x1a\x7f") + "short";  // field 3, 127 bytes
+  const std::string long_field = std::string("\x1a\x7f") + "short";  // field 3 declares 127 bytes
   for (const std::string& bytes :
        {truncated, long_field, std::string("\x1a\xff\xff\xff\xff\x7f")}) {
     grpc::ByteBuffer buffer = InPieces(bytes, 3);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Eight concurrent hostile clients against a daemon with small budgets. The daemon's resident
-// memory stays within its budgets, all reservations are returned, and an honest client is served
-// throughout.
+// Runs eight hostile clients concurrently against a daemon with small budgets. The resident memory
+// of the daemon must stay within its budgets, all reservations must end, and an honest client must
+// be served at all times.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -31,8 +31,8 @@ namespace {
 constexpr int kAttackers = 8;
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// The daemon's memory limit: its budgets, a tenth of them, and a constant for code, thread stacks,
-// and buffers of threads and libraries.
+// The limit for the resident memory of the daemon, kMaxResident, is the sum of its budgets, a tenth
+// of them, and a constant for code, stacks, and buffers of threads and libraries.
 constexpr int64_t kHostBudget = 256 * kMiB;
 constexpr int64_t kReceiveBuffers = 64 * kMiB;
 constexpr int64_t kCallMemory = 160 * kMiB;
@@ -53,12 +53,13 @@ class HonestClient {
   }
   ~HonestClient() { Stop().IgnoreError(); }
 
-  // Waits until `rounds` rounds have been served since the start.
+  // Waits until `rounds` rounds have been served since the start. Returns false if it takes too
+  // long.
   bool AwaitServed(int rounds) {
     return Eventually([&] { return served_ >= rounds || failed_; });
   }
   int served() const { return served_; }
-  // Stops the client and returns its first error.
+  // Stops the client. Returns its first error, or OK.
   absl::Status Stop() {
     stop_ = true;
     if (thread_.joinable()) thread_.join();
@@ -87,7 +88,7 @@ class HonestClient {
       if (error_.ok()) {
         ++served_;
       } else if (client::Reason(error_) == "HANDLE_EVICTED") {
-        error_ = absl::OkStatus();  // Idle factors may be evicted; factor again.
+        error_ = absl::OkStatus();  // idle factors may be evicted; the next round factors again
       } else {
         failed_ = true;
       }
@@ -98,7 +99,7 @@ class HonestClient {
   std::atomic<bool> stop_ = false;
   std::atomic<int> served_ = 0;
   std::atomic<bool> failed_ = false;
-  absl::Status error_;  // owned by the thread until it is joined
+  absl::Status error_;  // used only by the thread until it is joined
   std::thread thread_;
 };
 
@@ -110,7 +111,7 @@ class AttackTest : public ::testing::Test {
                  absl::StrCat("--call-memory=", kCallMemory), "--streams=2",
                  "--upload-idle-timeout=" + idle_timeout}) {}
 
-  // Runs eight `attack` calls concurrently beside an honest client, then checks what they left.
+  // Calls `attack` on eight threads while an honest client runs, then checks that nothing is left.
   void Attack(const std::function<void(int)>& attack) {
     HonestClient honest(daemon_);
     ASSERT_TRUE(honest.AwaitServed(1));
@@ -139,15 +140,15 @@ class AttackTest : public ::testing::Test {
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
 };
 
-// Attackers that pause. Their daemon has a short idle timeout, which must not affect the attackers
-// that keep sending on a slow machine.
+// For attackers that pause: the daemon has a short idle timeout. Other attacks use the default, so
+// that the timeout does not end them on a slow machine.
 class PausingAttackTest : public AttackTest {
  protected:
   PausingAttackTest() : AttackTest("3s") {}
 };
 
-// Returns text of 8 million entries, 32 MB, which gzip compresses about 150 times, slightly less
-// than the ratio limit. Each 4-byte line becomes a 16-byte entry.
+// Returns a text of 32 MB with 8 million entries. gzip compresses it about 150 times, slightly less
+// than the limit. Each line of 4 bytes becomes an entry of 16 bytes.
 std::string CompressibleText() {
   constexpr int kEntries = 8'000'000;
   std::mt19937 random(1);
@@ -183,7 +184,7 @@ TEST_F(AttackTest, GzipText) {
         [&](grpc::ClientContext* context) { return stub->Factorize(context); }, first, file);
     call.SendAll();
     const absl::Status status = call.Finish();
-    // A call that gets the memory for its text is answered: the matrix has empty rows. Others are
+    // A call that gets the memory for its text succeeds, with a singular matrix. Other calls are
     // refused for lack of memory.
     EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;
   });
@@ -207,8 +208,8 @@ TEST_F(PausingAttackTest, ReadersThatStop) {
   constexpr int64_t kN = 200;
   constexpr int64_t kColumns = 10000;  // 16 MB of X
   const std::string ones = Bytes(std::vector<double>(kN, 1.0));
-  // Clients that received data. Others were refused earlier, possibly by gRPC itself, whose
-  // refusals the server does not count.
+  // Number of clients that received data. Others were refused earlier, perhaps by gRPC itself,
+  // whose refusals the server does not count.
   std::atomic<int> readers = 0;
   Attack([&](int) {
     const auto stub = daemon_.NewStub();
@@ -231,7 +232,7 @@ TEST_F(PausingAttackTest, ReadersThatStop) {
     }
     if (!response.data().empty()) {
       ++readers;
-      // Stop reading. All these calls must end nonetheless; clients see the status when they read
+      // Reads no more until all these calls have ended. The clients get the status when they read
       // again.
       EXPECT_TRUE(Eventually([&] {
         return CallsRefused(daemon_.ScrapeMetrics(), "DEADLINE_EXCEEDED") >= readers;
@@ -252,7 +253,7 @@ TEST_F(PausingAttackTest, EmptyMessages) {
     v1::FactorizeRequest request;
     *request.mutable_header()->mutable_matrix() = DenseSpecOf(1000, 1000);
     request.set_data(std::string(1000, '\0'));
-    // Send until the server ends the call, for at most a minute.
+    // Sends until the server ends the call, at most for a minute.
     const absl::Time limit = absl::Now() + absl::Minutes(1);
     while (stream->Write(request) && absl::Now() < limit) {
       request.Clear();
@@ -285,12 +286,13 @@ TEST_F(AttackTest, SmallFactors) {
   });
   RecordProperty("charged_mib", absl::StrCat(charged.load() / kMiB));
   RecordProperty("grown_mib", absl::StrCat(grown.load() / kMiB));
-  // The growth must be covered by the factors' charges, a tenth more, and a constant for the heap.
+  // The growth is at most the bytes charged for the factors, a tenth more, and a constant for the
+  // heap.
   EXPECT_LE(grown.load(), charged.load() / 10 * 11 + 16 * kMiB);
 }
 
 TEST_F(PausingAttackTest, IdleStreams) {
-  constexpr int kEach = 250;  // calls per connection; more would wait at the client
+  constexpr int kEach = 250;  // calls per connection; further calls would wait in the client
   const int64_t before = Resident();
   std::atomic<int> open = 0;
   std::atomic<int64_t> grown = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bad Factorize requests: streams, options, values and texts.
+// Invalid Factorize requests: streams, options, values and texts.
 #include <limits>
 #include <string>
 #include <utility>
@@ -34,14 +34,14 @@ Case Factorize(std::string name, StatusCode code, std::vector<v1::FactorizeReque
           std::move(text)};
 }
 
-// Returns the size line and entries of an identity matrix, which has no empty row or column.
+// Returns the size line and the entries of the identity matrix.
 std::string DiagonalEntries(int n) {
   std::string text = absl::StrCat(n, " ", n, " ", n, "\n");
   for (int i = 1; i <= n; ++i) absl::StrAppend(&text, i, " ", i, " 1\n");
   return text;
 }
 
-// A valid dense 2 x 2 request, except for what `change` does to its header.
+// Returns a case with a dense 2 x 2 request that is valid except for the change to its header.
 Case FactorizeWith(std::string name, StatusCode code,
                    const std::function<void(v1::FactorizeHeader*)>& change, std::string text = "") {
   v1::FactorizeRequest request = FactorizeHead(DenseSpecOf(2, 2), DominantBytes(2));
@@ -146,13 +146,13 @@ void AddValues(std::vector<Case>* cases) {
   const auto values = [](std::vector<double> a) {
     return std::vector{FactorizeHead(DenseSpecOf(2, 2), Bytes(a))};
   };
-  // Column-major: the third element is row 0, column 1 (0-based).
+  // In column-major order, the third element is in row 0, column 1.
   cases->push_back(Factorize("NaN", invalid, values({1, 2, kNan, 4}), "row 0, column 1"));
   cases->push_back(Factorize("Inf", invalid, values({1, 2, 3, -kInf}), "row 1, column 1"));
   v1::FactorizeRequest overflow =
       FactorizeHead(DenseSpecOf(2, 2), Bytes(std::vector<double>{1, 0, 0, 1e300}));
   overflow.mutable_header()->mutable_options()->set_factor_dtype(v1::DTYPE_FLOAT32);
-  // It would fit if it were scaled.
+  // With equilibration the matrix would not overflow.
   overflow.mutable_header()->mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
   cases->push_back(Factorize("float64 that overflows float32 factors", invalid, {overflow}));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Requests that must be refused, each with its own status.
+// Requests that the daemon must refuse, each with its expected status.
 #ifndef CROUT_TESTS_E2E_BAD_INPUT_H_
 #define CROUT_TESTS_E2E_BAD_INPUT_H_
 
@@ -18,9 +18,9 @@
 
 namespace crout::e2e::bad_input {
 
-inline constexpr int64_t kOrder = 4;  // order of the factors that the cases use
+inline constexpr int64_t kOrder = 4;  // order of all factors of the fixture
 
-// A daemon and factors for the cases.
+// A daemon, and factors for the cases.
 class Fixture {
  public:
   Fixture() : daemon_({"--host-budget=512MiB"}), stub_(daemon_.NewStub()) {
@@ -48,23 +48,25 @@ class Fixture {
   v1::FactorizationService::Stub& stub() { return *stub_; }
   Daemon& daemon() { return daemon_; }
 
-  std::string good, theirs, singular, bare, unit_in_u;  // handles
+  // Handles of factors: the identity, one of another tenant, a singular one, one without its
+  // matrix, and one with the unit diagonal in U.
+  std::string good, theirs, singular, bare, unit_in_u;
 
  private:
   Daemon daemon_;
   std::unique_ptr<v1::FactorizationService::Stub> stub_;
 };
 
-// A request that must be refused.
+// A request that must be refused with `code`.
 struct Case {
   std::string name;
   absl::StatusCode code;
   std::function<absl::Status(Fixture&)> call;
   std::string text = "";  // part of the expected message
-  bool by_grpc = false;   // refused by gRPC, without ErrorInfo
+  bool by_grpc = false;   // gRPC refuses the request, without ErrorInfo
 };
 
-// Each function is defined in its own file.
+// Each of the following functions is defined in a file of its own.
 void AddFactorizes(std::vector<Case>* cases);
 void AddSolves(std::vector<Case>* cases);
 void AddRefactorizes(std::vector<Case>* cases);  // also FactorizeAndSolve

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Truncated, oversized, mismatched and inconsistent requests. Each gets its documented status, and
-// the daemon keeps serving and holds nothing.
+// Tests truncated, oversized, mismatched and inconsistent requests. Each gets its documented
+// status, and the daemon then serves other calls and has freed all resources.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
     const absl::Status status = bad.call(fixture);
     EXPECT_THAT(status, crout::testing::FailsWith(bad.code, bad.text));
     EXPECT_EQ(client::Reason(status).empty(), bad.by_grpc) << status;
-    // The daemon still serves, and the factor still gives the right solution.
+    // The daemon still serves calls, and a solve with the factor is still correct.
     client::BufferSink x;
     const std::vector<double> b(kOrder, 3.0);
     const auto solved = client->Solve(
@@ -41,7 +41,7 @@ TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
     EXPECT_THAT(x.values<double>(), ::testing::Each(3.0));
     EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client) == before; }))
         << before << " became " << HoldingsOf(*client);
-    before = HoldingsOf(*client);  // Report each leak once.
+    before = HoldingsOf(*client);  // reports each leak once
   }
   EXPECT_TRUE(fixture.daemon().process().running());
 }

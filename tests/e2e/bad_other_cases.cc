@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bad calls without a payload, and arbitrary messages.
+// Invalid calls without a payload, and arbitrary messages.
 #include <grpcpp/generic/generic_stub.h>
 
 #include <string>
@@ -81,7 +81,7 @@ void AddUnaries(std::vector<Case>* cases) {
                       return client::ToAbslStatus(stream->Finish());
                     }});
   for (const std::string& tenant : {std::string("no spaces"), std::string(65, 't')}) {
-    // Crout's own clients reject such a tenant before they connect.
+    // The clients of Crout reject such a tenant before they connect.
     cases->push_back({"tenant '" + tenant + "'", invalid, [tenant](Fixture& fixture) {
                         grpc::ClientContext context;
                         context.AddMetadata("crout-tenant", tenant);
@@ -104,7 +104,7 @@ void AddUnaries(std::vector<Case>* cases) {
   }
 }
 
-// A message of arbitrary bytes.
+// Returns a case with a message of arbitrary bytes.
 Case Raw(std::string name, StatusCode code, std::string bytes, bool by_grpc) {
   return {std::move(name), code,
           [bytes](Fixture& fixture) {

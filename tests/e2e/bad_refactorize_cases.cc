@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bad Refactorize and FactorizeAndSolve requests.
+// Invalid Refactorize and FactorizeAndSolve requests.
 #include <limits>
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Bad Solve requests.
+// Invalid Solve requests.
 #include <limits>
 #include <string>
 #include <utility>
@@ -15,7 +15,7 @@ using absl::StatusCode;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// A valid solve with B = ones, except for what `change` does to the request.
+// Returns a case that solves for ones. It is valid except for the change to the request.
 Case Solve(std::string name, StatusCode code,
            std::function<void(Fixture&, v1::SolveRequest*)> change, std::string text = "") {
   return {"solve: " + std::move(name), code,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// crout::Batch and the client's batch calls against a daemon.
+// Tests crout::Batch and the batch calls of the client library against a real daemon.
 #include "crout/batch.h"
 
 #include <gmock/gmock.h>
@@ -93,7 +93,7 @@ TEST_F(BatchTest, SolvesWithAllWithARangeAndWithAList) {
   }
   EXPECT_EQ(all->result.factor_version(), 1);
 
-  // All members but the first, then all but the last.
+  // Solves for all members except the first, then for all except the last.
   for (const int64_t first : {1, 0}) {
     SCOPED_TRACE(first);
     BatchSource range;
@@ -112,8 +112,8 @@ TEST_F(BatchTest, SolvesWithAllWithARangeAndWithAList) {
     }
   }
 
-  // Members in any order. Solutions keep the request's order and match those of the whole batch bit
-  // for bit.
+  // Members are requested in another order. The solutions have the order of the request, and the
+  // bits of the solutions for the whole batch.
   BatchSource list;
   list.AddFor(3, sides[3].values.data(), 40, 2);
   list.AddFor(0, sides[0].values.data(), 5, 1);
@@ -189,7 +189,7 @@ TEST_F(BatchTest, DownloadsMembers) {
   EXPECT_EQ(range->ipiv(1).size(), 3u);
   EXPECT_EQ(range->lu.values<double>(0), all->lu.values<double>(3));
   EXPECT_EQ(range->ipiv(0), all->ipiv(3));
-  // L U with its row interchanges undone equals the matrix.
+  // The matrix is L U with the interchanges undone.
   const auto lu = all->lu.values<double>(3);
   std::vector<double> product(1600);
   for (size_t i = 0; i < 40; ++i) {

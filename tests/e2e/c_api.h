@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fixture for the tests of crout.h: a connection to a real daemon, and matrices to send.
+// A fixture for tests of crout.h, with a connection to a real daemon, and matrices to send.
 #ifndef CROUT_TESTS_E2E_C_API_H_
 #define CROUT_TESTS_E2E_C_API_H_
 
@@ -22,7 +22,7 @@ namespace crout::e2e {
 
 inline constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-// Maps an element type to the LAPACK-style functions of crout.h.
+// The LAPACK-style functions of crout.h for an element type.
 template <class T>
 struct Lapack;
 template <>
@@ -50,7 +50,7 @@ struct Lapack<std::complex<double>> {
   static constexpr DType dtype = DType::kComplex128;
 };
 
-// Returns a zeroed structure of crout.h with its struct_size set.
+// Returns a structure of crout.h whose members are zero, except struct_size.
 template <class Struct>
 Struct Sized() {
   Struct s = {};
@@ -58,7 +58,7 @@ Struct Sized() {
   return s;
 }
 
-// A daemon and a connection to it.
+// A daemon, and a connection with a timeout of 30 s.
 class CApiTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -66,7 +66,7 @@ class CApiTest : public ::testing::Test {
   }
   void TearDown() override { crout_disconnect(connection_); }
 
-  // Factors `a`; by default the 2 x 2 matrix (4 1; 1 3).
+  // Factors a column-major matrix, by default (4 1; 1 3). Fails the test on error.
   crout_factor* Factor(const std::vector<double>& a = {4, 1, 1, 3}) {
     const auto n = static_cast<int64_t>(std::lround(std::sqrt(a.size())));
     crout_factor* factor = nullptr;
@@ -74,6 +74,7 @@ class CApiTest : public ::testing::Test {
     return factor;
   }
 
+  // Views `values` as a column-major matrix.
   static crout_matrix Matrix(const std::vector<double>& values, int64_t rows, int64_t cols) {
     return {values.data(), CROUT_FLOAT64, CROUT_COLUMN_MAJOR, rows, cols, rows};
   }
@@ -82,8 +83,8 @@ class CApiTest : public ::testing::Test {
   crout_connection* connection_ = nullptr;
 };
 
-// A tridiagonal matrix with `diagonal` and `beside` next to it, stored by rows, with values of type
-// T and indices of type Index.
+// A tridiagonal matrix with `diagonal` on the diagonal and `beside` next to it. Entries are sorted
+// by rows. Values have type T and indices, which are 0-based, type Index.
 template <class T, class Index>
 struct Tridiagonal {
   Tridiagonal(int64_t order, T diagonal, T beside) : n(order) {
@@ -97,6 +98,7 @@ struct Tridiagonal {
       start.push_back(static_cast<Index>(cols.size()));
     }
   }
+  // Return views of the matrix as entries and as compressed rows. `dtype` must be the code of T.
   crout_sparse Entries(int32_t dtype) const {
     auto a = Sized<crout_sparse>();
     a.dtype = dtype;

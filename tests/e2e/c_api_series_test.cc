@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// crout.h against a real daemon: time series.
+// Tests crout.h against a real daemon: series.
 #include <limits>
 #include <numeric>
 #include <string>
@@ -39,7 +39,7 @@ class CApiSeriesTest : public CApiTest {
     const crout_matrix rhs = Matrix(b_, kN, 1);
     return crout_series_change(series, &change, &rhs, x_.data(), kN, &result_);
   }
-  // Makes a change that replaces all values of the last text, in its order.
+  // Returns a change that replaces all values of the last text, in the order of its lines.
   static crout_change ToValues(const std::vector<double>& values) {
     auto change = Sized<crout_change>();
     change.dtype = CROUT_FLOAT64;
@@ -169,7 +169,7 @@ TEST_F(CApiSeriesTest, ASingularStepIsOneAndTheSeriesGoesOn) {
   for (int64_t i = 0; i < kN; ++i) singular[i] = 0;
   EXPECT_EQ(Step(series, &singular), CROUT_SINGULAR);
   EXPECT_EQ(x_, x);
-  // The singular matrix is kept. A change can make it regular.
+  // The singular matrix is stored. A change can make it nonsingular.
   EXPECT_EQ(Step(series, nullptr), CROUT_SINGULAR);
   std::vector<int32_t> rows(kN);
   std::iota(rows.begin(), rows.end(), 0);
@@ -186,7 +186,7 @@ TEST_F(CApiSeriesTest, ASingularStepIsOneAndTheSeriesGoesOn) {
 }
 
 TEST_F(CApiSeriesTest, ATextAndThenItsValues) {
-  // A lower triangle by lines, with the first entry given twice.
+  // The text lists a lower triangle, with its first entry on two lines.
   std::string text = "%%MatrixMarket matrix coordinate real general\n30 30 60\n1 1 1\n";
   for (int64_t i = 1; i <= kN; ++i) text += absl::StrCat(i, " ", i, " 5\n");
   for (int64_t i = 2; i <= kN; ++i) text += absl::StrCat(i, " ", i - 1, " 1\n");
@@ -248,7 +248,7 @@ TEST_F(CApiSeriesTest, ASparseMatrixAndThenItsValues) {
   ASSERT_EQ(crout_series_sparse(series, &by_rows, &rhs, x_.data(), kN, &result_), CROUT_OK)
       << crout_last_error();
   ExpectSolves(dense(a.values));
-  std::vector<double> values = a.values;  // by rows, in the order sent
+  std::vector<double> values = a.values;  // by rows, as sent
   for (size_t k = 0; k < values.size(); ++k) values[k] += 0.01 * static_cast<double>(k);
   ASSERT_EQ(Change(series, ToValues(values)), CROUT_OK) << crout_last_error();
   ExpectSolves(dense(values));
@@ -301,7 +301,7 @@ TEST_F(CApiSeriesTest, WhatCannotBeIsRefused) {
   refused([](crout_change& c) { c.struct_size = 0; });
   EXPECT_EQ(crout_series_change(series, nullptr, &rhs, x_.data(), kN, nullptr),
             CROUT_INVALID_ARGUMENT);
-  // None of these changes was sent.
+  // The client has sent none of these changes.
   EXPECT_EQ(Step(series, nullptr), CROUT_OK) << crout_last_error();
   EXPECT_EQ(crout_series_close(series), CROUT_OK);
   EXPECT_EQ(crout_series_close(nullptr), CROUT_OK);

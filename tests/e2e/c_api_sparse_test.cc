@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// crout.h against a real daemon: sparse matrices.
+// Tests crout.h against a real daemon: sparse matrices.
 #include <cmath>
 #include <complex>
 #include <vector>
@@ -28,7 +28,7 @@ class CApiSparseTest : public CApiTest {
     ASSERT_EQ(crout_factorize_sparse(connection_, &entries, &options, &factor), CROUT_OK)
         << crout_last_error();
     ExpectOnes<T>(factor, 4, 1);
-    // Scaled by 2 except for two values. An unsymmetric one shows that values keep the order of the
+    // Doubles the values except two. An unsymmetric entry shows that values are in the order of the
     // rows.
     std::vector<T> values = a.values;
     for (T& value : values) value *= 2;
@@ -47,7 +47,7 @@ class CApiSparseTest : public CApiTest {
     EXPECT_EQ(crout_release(factor), CROUT_OK);
   }
 
-  // Returns the right-hand side of a tridiagonal matrix for a solution of ones.
+  // Returns the product of a tridiagonal matrix and the vector of ones.
   template <class T>
   static std::vector<T> RightHandSide(T diagonal, T beside) {
     std::vector<T> b(kN, diagonal + T{2} * beside);
@@ -97,9 +97,9 @@ TEST_F(CApiSparseTest, WhatCannotBeIsRefused) {
   refused([](crout_sparse& s) { s.values = nullptr; });
   refused([](crout_sparse& s) { s.cols = nullptr; });
   refused([](crout_sparse& s) { s.row_start = nullptr; });
-  refused([](crout_sparse& s) { s.count -= 1; });  // the last row ends beyond the count
+  refused([](crout_sparse& s) { s.count -= 1; });  // the last row ends after the last entry
   refused([&](crout_sparse& s) {
-    s.n = 2;  // column indices are out of range too
+    s.n = 2;  // column indices are also out of range
     s.rows = a.rows.data();
   });
   EXPECT_EQ(crout_factorize_sparse(connection_, nullptr, nullptr, &factor), CROUT_INVALID_ARGUMENT);
@@ -145,7 +145,7 @@ TEST_F(CApiSparseTest, EmptyOnesAndASingularOne) {
       << crout_last_error();
   auto now = Sized<crout_description>();
   ASSERT_EQ(crout_describe(factor, &now), CROUT_OK);
-  EXPECT_EQ(now.info, 3);  // the order, since a row is empty
+  EXPECT_EQ(now.info, 3);  // the order, because the last row is empty
   EXPECT_EQ(crout_release(factor), CROUT_OK);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// crout.h against a real daemon: dense matrices, connections and versions.
+// Tests crout.h against a real daemon: dense matrices, connections and versions.
 #include <cmath>
 #include <complex>
 #include <cstddef>
@@ -25,7 +25,7 @@ using crout::testing::Rounded;
 using crout::testing::SolveRatio;
 using ::testing::HasSubstr;
 
-// Returns a random matrix of the kind of T, with double-precision elements.
+// Returns a random matrix, complex if T is, with double-precision elements.
 template <class T>
 auto Random(int64_t rows, int64_t cols, uint64_t seed) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -48,7 +48,8 @@ Op OpOf(char trans) {
   }
 }
 
-// Returns columns of `rows` elements of `values` with leading dimension `ld`, padded with -1.
+// Returns the column-major matrix `values`, which has `rows` rows, with leading dimension `ld`.
+// Padding is -1.
 template <class T, class Wide>
 std::vector<T> Apart(const std::vector<Wide>& values, int64_t rows, int64_t ld) {
   std::vector<T> apart;
@@ -59,7 +60,7 @@ std::vector<T> Apart(const std::vector<Wide>& values, int64_t rows, int64_t ld) 
   return apart;
 }
 
-// Factors and solves through the LAPACK-style functions with padded columns.
+// Factors and solves with the LAPACK-style functions. Columns are padded.
 class CApiDenseTest : public CApiTest {
  protected:
   template <class T>
@@ -180,7 +181,7 @@ TEST_F(CApiTest, WhatCannotBeIsRefused) {
   matrix = Matrix(a, kHuge, kHuge);
   EXPECT_THAT(refused(matrix), HasSubstr("cannot send"));
   matrix = Matrix(a, 2, 1);
-  refused(matrix);  // refused by the server: not square
+  refused(matrix);  // the server refuses it, because it is not square
   matrix = Matrix(a, 2, 2);
   options.struct_size = 0;
   EXPECT_THAT(refused(matrix), HasSubstr("struct_size"));
@@ -235,14 +236,14 @@ TEST_F(CApiTest, FillsTheFieldsOfTheCallersVersion) {
   EXPECT_EQ(now.n, 2);
   EXPECT_EQ(now.version, 2);
   EXPECT_EQ(now.info, 0);
-  EXPECT_NEAR(now.rcond, 11.0 / 25.0, 1e-12);  // refactorization kept the options
+  EXPECT_NEAR(now.rcond, 11.0 / 25.0, 1e-12);  // the refactorization used the same options
   EXPECT_EQ(now.pivot_growth, 1);
   EXPECT_EQ(now.norm_one, 5);
   EXPECT_LT(now.quality, 1);
   const auto described = daemon_.NewClient()->Describe(now.handle);
   ASSERT_TRUE(described.ok()) << described.status();
   EXPECT_EQ(described->name(), "from C");
-  // A program compiled when the structure ended with `version`.
+  // Simulates a program compiled when `version` was the last member of the structure.
   std::memset(&now, 0x55, sizeof now);
   now.struct_size = offsetof(crout_description, info);
   ASSERT_EQ(crout_describe(factor, &now), CROUT_OK);
@@ -309,7 +310,7 @@ TEST_F(CApiTest, ComplexMatricesByDescription) {
   EXPECT_THAT(crout_last_error(), HasSubstr("operation"));
   EXPECT_EQ(crout_refactorize(factor, &matrix), CROUT_OK);
 
-  // X would be complex, and the real output has no room for it.
+  // X would be complex, which does not fit in the real output.
   std::vector<double> real = {1, 2}, room = {-1, -1};
   const crout_matrix rhs = Matrix(real, 2, 1);
   EXPECT_EQ(crout_solve(factor, &rhs, nullptr, room.data(), 2, nullptr), CROUT_INVALID_ARGUMENT);
@@ -340,7 +341,7 @@ TEST_F(CApiTest, AFactorOutlivesItsConnectionAndServesManyThreads) {
   std::vector<std::thread> threads;
   for (int k = 0; k < 4; ++k) {
     threads.emplace_back([&] {
-      EXPECT_EQ(crout_last_error_code(), CROUT_OK);  // errors are per thread
+      EXPECT_EQ(crout_last_error_code(), CROUT_OK);  // errors are stored per thread
       std::vector<double> b = {6, 7};
       EXPECT_EQ(crout_dgetrs(factor, 'N', 2, 1, b.data(), 2), 0) << crout_last_error();
       EXPECT_NEAR(b[0], 1, 1e-15);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The factor cache from the client's side: leases, tenants, pages, eviction.
+// Tests the factor cache through calls: leases, tenants, pages, eviction.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using absl::StatusCode;
 
-// A diagonal matrix: A x = b gives x = b / value.
+// Returns `value` times the identity.
 std::vector<double> Diagonal(int64_t n, double value) {
   std::vector<double> a(static_cast<size_t>(n * n));
   for (int64_t i = 0; i < n; ++i) a[static_cast<size_t>(i * (n + 1))] = value;
@@ -37,7 +37,7 @@ v1::CacheOptions Named(const std::string& name, absl::Duration lease = absl::Zer
   return cache;
 }
 
-// Solves with B = ones and returns the solution's first element.
+// Solves for the vector of ones and returns the first element of the solution.
 absl::StatusOr<double> SolveOnes(client::Client& client, const std::string& handle, int64_t n) {
   const std::vector<double> b(static_cast<size_t>(n), 1.0);
   client::BufferSink x;
@@ -64,7 +64,7 @@ TEST(CacheTest, LeasesEndUnlessRenewed) {
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client).cached_factors == 1; }));
 }
 
-// The factor is used at intervals below half its lease, for several leases' time.
+// A factor is used every two hours, within its lease of three hours, until its longest life ends.
 TEST(CacheTest, UsesExtendALeaseNoFurtherThanTheLongestLife) {
   Daemon daemon({"--max-life=10h"}, "croutd_test");
   const auto client = daemon.NewClient();
@@ -103,7 +103,7 @@ TEST(CacheTest, OnlyTheOwnerGetsTheReason) {
   const auto owner = daemon.NewClient("owner");
   const auto other = daemon.NewClient("other");
   ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*owner, Diagonal(2, 2), 2));
-  // To other tenants, a valid, a released and an unknown handle look the same.
+  // Other tenants get the same error for a valid, a released and an unknown handle.
   const auto unknown = other->Describe("aaaaaaaaaaaaaaaaaaaaaaaaaa").status();
   const auto living = other->Describe(factor.handle()).status();
   ASSERT_OK(owner->Release(factor.handle()));
@@ -150,7 +150,8 @@ TEST(CacheTest, PagesCoverEveryFactorOnceNewestFirst) {
 }
 
 TEST(CacheTest, LeastRecentlyUsedGoesFirstUnderPressure) {
-  // The budget fits three factors of 512 KiB with their matrices, and the job that makes one.
+  // Three factors of 512 KiB with their matrices fit in the budget, together with the job that
+  // makes one.
   Daemon daemon({"--host-budget=6MiB"});
   const auto client = daemon.NewClient();
   constexpr int64_t n = 256;
@@ -159,10 +160,10 @@ TEST(CacheTest, LeastRecentlyUsedGoesFirstUnderPressure) {
     const auto factor = Factor(*client, Diagonal(n, static_cast<double>(handles.size() + 1)), n);
     ASSERT_OK(factor);
     handles.push_back(factor->handle());
-    daemon.AwaitRest();  // The next job must find this job's memory free.
+    daemon.AwaitRest();  // the memory of this job must be free for the next
   };
   for (int i = 0; i < 3; ++i) add();
-  ASSERT_OK(SolveOnes(*client, handles[0], n));  // The second is now least recently used.
+  ASSERT_OK(SolveOnes(*client, handles[0], n));  // the second is now the least recently used
   daemon.AwaitRest();
   while (!::testing::Test::HasFatalFailure() && client->Describe(handles[1]).ok() &&
          handles.size() < 40) {
@@ -172,7 +173,7 @@ TEST(CacheTest, LeastRecentlyUsedGoesFirstUnderPressure) {
   EXPECT_EQ(gone.code(), StatusCode::kNotFound);
   EXPECT_EQ(client::Reason(gone), "HANDLE_EVICTED") << gone;
   EXPECT_OK(client->Describe(handles[0]));
-  // The remaining factors give the right solutions.
+  // The remaining factors are correct.
   int living = 0;
   for (size_t i = 0; i < handles.size(); ++i) {
     const auto x = SolveOnes(*client, handles[i], n);
@@ -202,7 +203,7 @@ TEST(CacheTest, WhatCannotFitAtAllIsRefusedAndEvictsNothing) {
 TEST(CacheTest, FullQueueIsRefusedWithADelay) {
   Daemon daemon({"--streams=1", "--queue-capacity=1"}, "croutd_test");
   const auto client = daemon.NewClient();
-  // One job is held, and another one fills the queue behind it.
+  // One job is held at the failpoint. Another fills the queue.
   daemon.failpoints().Hold("scheduler.job");
   std::vector<std::thread> callers;
   const auto submit = [&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All ways in which authentication can fail, and the resulting errors in the C++ client, libcrout
-// and croutctl.
+// Tests all ways in which authentication can fail, and the resulting errors in the C++ client,
+// libcrout and croutctl.
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -36,15 +36,15 @@ using ::testing::StartsWith;
 
 enum class Server { kTls, kMutualTls, kPlain };
 
-// Credentials of a caller and the expected result. File names lack ".crt".
+// The credentials of a caller, and the expected result. Names of files are given without ".crt".
 struct Case {
   const char* name;
   Server server;
   bool tls;
   const char* ca;
-  const char* certificate;  // "": none
-  const char* server_name;  // "": the address
-  std::string token;        // "": none
+  const char* certificate;  // "": no certificate
+  const char* server_name;  // "": host of the address
+  std::string token;        // "": no token
   absl::StatusCode code;
   const char* message;  // part of the expected message
 };
@@ -65,7 +65,7 @@ class CallersTest : public ::testing::Test {
   std::string Flag(const std::string& name, const std::string& file) const {
     return "--" + name + "=" + files_.File(file);
   }
-  // Replaces the file by renaming, as operators should.
+  // Replaces the file by renaming another, as operators should.
   void Replace(const std::string& name, const std::string& text) const {
     const std::string next = files_.File(name + ".next");
     WriteFile(next, text);
@@ -128,7 +128,7 @@ class CallersTest : public ::testing::Test {
     }
     return RunToEnd(command);
   }
-  // Factors through libcrout, for which alice lacks the role, and returns the code.
+  // Factors with libcrout, which the roles of alice do not permit. Returns the error code.
   int64_t CallByC(const std::string& address, const Case& c) const {
     const auto path = [&](const std::string& name, const char* suffix) {
       return name.empty() ? "" : files_.File(name + suffix);
@@ -205,7 +205,7 @@ class CallersTest : public ::testing::Test {
     const absl::Status heard = CallByLibrary(daemon.address(), c);
     EXPECT_EQ(heard.code(), c.code) << heard;
     EXPECT_THAT(std::string(heard.message()), HasSubstr(c.message));
-    if (*c.server_name != 0) return;  // croutctl always checks the name in its address
+    if (*c.server_name != 0) return;  // croutctl always verifies the host of its address
     const Finished ctl = CallByCtl(daemon.address(), c);
     EXPECT_EQ(ctl.exit_code == 0, heard.ok()) << ctl.errors;
     EXPECT_EQ(ctl.exit_code == 20, absl::IsUnauthenticated(heard)) << ctl.errors;
@@ -224,7 +224,7 @@ TEST_F(CallersTest, EachCallerGetsTheReasonOfItsRefusal) {
   constexpr auto kOk = absl::StatusCode::kOk;
   constexpr auto kNobody = absl::StatusCode::kUnauthenticated;
   constexpr auto kNoConnection = absl::StatusCode::kUnavailable;
-  // Messages about a rejected certificate: the client's and the server's.
+  // Parts of messages about a rejected certificate of the client, and of the server.
   constexpr char kShow[] = "client certificate";
   constexpr char kWhose[] = "the server's certificate";
   const std::string good = Signed("crout", absl::Hours(1));
@@ -274,8 +274,7 @@ TEST_F(CallersTest, ClientsSpeakNoTlsBefore12) {
   ExpectNoConnection(AddressOf(old), "no TLS 1.2");
 }
 
-// croutd does not start with an expired certificate, but a certificate may expire while croutd
-// runs.
+// croutd does not start with an expired certificate, but a certificate may expire while it runs.
 TEST_F(CallersTest, ClientsTakeNoExpiredCertificateOfAServer) {
   MakeCertificate(files_, "ended", "ca", -1);
   Process late(OtherServer("ended", {"-alpn", "h2"}));

@@ -38,7 +38,7 @@ void EndCertificateAt(const TempDir& directory, const std::string& name,
                       const std::string& authority, absl::Time end) {
   const std::string at = directory.File(name);
   const std::string ca = directory.File(authority);
-  // Only `openssl ca` accepts an end with a time of day, and it needs a database.
+  // Only `openssl ca` accepts an end with a time of day. It needs a database.
   RunScript(": >" + at + ".books\n" + "printf '[ca]\\ndefault_ca=it\\n[it]\\ndatabase=" + at +
             ".books\\nnew_certs_dir=" + directory.File("") +
             "\\nunique_subject=no\\nrand_serial=yes\\ndefault_md=sha256\\npolicy=any\\n" +

@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: Apache-2.0
 
-! The Fortran module against a real daemon: every generic procedure for every type and rank, and its
-! errors.
+! Tests the Fortran module against a real daemon: every generic procedure for every type and rank, and
+! its errors.
 !
 ! usage: crout_f90_test HOST:PORT     exits with 1 at the first error
 program crout_f90_test

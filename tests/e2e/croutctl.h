@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fixture for tests of croutctl against a real daemon.
+// A fixture for tests of croutctl against a real daemon.
 #ifndef CROUT_TESTS_E2E_CROUTCTL_H_
 #define CROUT_TESTS_E2E_CROUTCTL_H_
 
@@ -22,7 +22,7 @@ inline constexpr char kMatrix[] =
     "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 2\n2 1 4\n2 2 5\n1 3 1\n3 3 8\n";
 inline constexpr char kSingular[] = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 3\n";
 
-// Returns the numbers of a Matrix Market array file after its size line.
+// Returns the numbers of a Matrix Market array file, without its size line.
 inline std::vector<double> ArrayValues(const std::string& path) {
   std::istringstream text(ReadFile(path));
   std::string line;
@@ -34,13 +34,14 @@ inline std::vector<double> ArrayValues(const std::string& path) {
   return values;
 }
 
-// Returns the path of an archive by scipy.sparse.save_npz of [[1, 0, 2], [0, 3, 0], [4, 0, 5]],
-// stored by rows; archive_csc.npz is stored by columns.
+// Returns the path of an archive of [[1, 0, 2], [0, 3, 0], [4, 0, 5]] by scipy.sparse.save_npz.
+// archive_csc.npz stores the matrix by columns, other archives by rows.
 inline std::string SparseArchive(const std::string& name) {
   return CROUT_SOURCE_DIR "/tests/fuzz/corpus/sparse_npz/" + name;
 }
 
-// GoogleMock cannot print nlohmann arrays, since their elements are containers too.
+// Converts an array of strings. GoogleMock cannot print arrays of nlohmann, whose elements are
+// containers.
 inline std::vector<std::string> Strings(const Json& array) { return array; }
 
 class CroutctlTest : public ::testing::Test {
@@ -50,7 +51,7 @@ class CroutctlTest : public ::testing::Test {
     WriteFile(singular_, kSingular);
   }
 
-  // Runs with --json. The command must succeed and print exactly one object.
+  // Runs croutctl with --json. Expects success and exactly one JSON object as output.
   Json RunJson(std::vector<std::string> arguments) {
     arguments.push_back("--json");
     const Finished finished = daemon_.Ctl(arguments);
@@ -61,19 +62,21 @@ class CroutctlTest : public ::testing::Test {
     return json;
   }
 
-  // Runs with a file's bytes on standard input through a pipe.
+  // Runs croutctl with the bytes of a file on standard input, through a pipe.
   Finished RunPiped(const std::string& file, const std::vector<std::string>& arguments) {
     std::vector<std::string> command = {"/bin/sh", "-c", "cat " + file + " | \"$@\"", "sh"};
     for (const std::string& word : daemon_.CtlCommand(arguments)) command.push_back(word);
     return RunToEnd(command);
   }
 
+  // Runs croutctl with redirections in the syntax of the shell.
   Finished RunInShell(const std::vector<std::string>& arguments, const std::string& redirections) {
     std::vector<std::string> command = {"/bin/sh", "-c", "exec \"$@\" " + redirections, "sh"};
     for (const std::string& word : daemon_.CtlCommand(arguments)) command.push_back(word);
     return RunToEnd(command);
   }
 
+  // Factors kMatrix and returns the handle.
   std::string Factor() { return RunJson({"factor", matrix_})["handle"]; }
 
   Daemon daemon_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// croutctl factor-batch, solve-batch and get --member.
+// Tests croutctl factor-batch, solve-batch and get --member.
 #include <cmath>
 
 #include "tests/e2e/croutctl.h"
@@ -8,7 +8,7 @@
 namespace crout::e2e {
 namespace {
 
-// The fixture's 3 x 3 matrix, a 1 x 1 matrix and a singular one.
+// Uses the 3 x 3 matrix of the base fixture, a 1 x 1 matrix and a singular one.
 class CroutctlBatchTest : public CroutctlTest {
  protected:
   CroutctlBatchTest() {
@@ -140,7 +140,7 @@ TEST_F(CroutctlBatchTest, TakesDirectoriesAndTars) {
   const Json of_tar = RunJson({"factor-batch", tar});
   EXPECT_EQ(of_tar["batch"]["members"], 2);
   EXPECT_EQ(of_tar["members"][1]["file"], tar + ":one.mtx");
-  // The folder has six files; the tar archive does not count.
+  // The folder has six matrices. Its tar archive does not count.
   const Finished whole = daemon_.Ctl({"factor-batch", from, "--json"});
   ASSERT_EQ(whole.exit_code, 0) << whole.errors;
   EXPECT_EQ(Json::parse(whole.output)["batch"]["members"], 6);

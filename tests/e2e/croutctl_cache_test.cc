@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// croutctl list, info, renew and release; names in place of handles.
+// Tests croutctl list, info, renew and release, and names in place of handles.
 #include "tests/e2e/croutctl.h"
 
 namespace crout::e2e {
@@ -55,7 +55,7 @@ TEST_F(CroutctlTest, SeveralFactorsAreRenewedAndReleasedAtOnce) {
   ASSERT_EQ(renewed.size(), 2u);
   EXPECT_EQ(renewed[0]["handle"], first);
   EXPECT_EQ(renewed[1]["handle"], second);
-  // Missing factors do not prevent the release of the others.
+  // The other factors are released even if some are missing.
   const Finished released = daemon_.Ctl({"release", first, "nobody", "nothing", "b", "--json"});
   EXPECT_EQ(released.exit_code, 11);
   EXPECT_EQ(Json::parse(released.output)["factors"].size(), 2u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// croutctl with complex matrices.
+// Tests croutctl with complex matrices.
 #include <cmath>
 #include <complex>
 #include <utility>
@@ -35,7 +35,7 @@ TEST_F(CroutctlTest, ComplexFilesAreComplexMatrices) {
   RunJson({"solve", handle, "--ones", "--transpose", "-o", x});
   EXPECT_THAT(ArrayValues(x), near({0.5, -0.25, 0.25, 0.25}));
 
-  // Right-hand sides from complex and real files, and from croutctl's own output.
+  // Right-hand sides are read from complex and real files, and from output of croutctl.
   const std::string b = directory_.File("b.mtx");
   WriteFile(b, "%%MatrixMarket matrix array complex general\n2 1\n3 -1\n4 1\n");  // A [1; 1]
   RunJson({"solve", handle, b, "-o", x});
@@ -67,7 +67,7 @@ TEST_F(CroutctlTest, ComplexDeterminantsAndFactorsAreWritten) {
   const std::string matrix = directory_.File("c.mtx");
   WriteFile(matrix,
             "%%MatrixMarket matrix coordinate complex general\n"
-            "2 2 3\n1 1 0 1\n2 1 1 1\n2 2 2 0\n");  // its determinant is 2i
+            "2 2 3\n1 1 0 1\n2 1 1 1\n2 2 2 0\n");  // the determinant is 2i
   const Json factor = RunJson({"factor", matrix, "--determinant", "--algorithm=getrf"});
   EXPECT_NEAR(factor["determinant"]["sign"].get<double>(), 0, 1e-15);
   EXPECT_NEAR(factor["determinant"]["sign_imaginary"].get<double>(), 1, 1e-15);
@@ -102,7 +102,7 @@ TEST_F(CroutctlTest, AComplexFileOfARealTypeIsRefused) {
   EXPECT_THAT(finished.errors,
               ::testing::HasSubstr("line 1: the matrix is complex; the requested type is real"));
   const Finished piped = RunInShell({"factor", "-"}, "<" + hermitian);
-  EXPECT_EQ(piped.exit_code, 0) << piped.errors;  // standard input is a file here
+  EXPECT_EQ(piped.exit_code, 0) << piped.errors;  // standard input is a file
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Files of every format, standard input and standard output.
+// Tests croutctl with files of every format, standard input and standard output.
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"
 
@@ -70,7 +70,7 @@ TEST_F(CroutctlTest, StandardInputIsOfAnyFormat) {
     RunJson({"lu", identity, matrix_, "-o", file});
     for (const char* redirection : {"< ", "0< ", ""}) {
       const std::string from = *redirection != 0 ? redirection + file : "";
-      // A file, then a pipe.
+      // The input is a file, then a pipe.
       std::vector<std::string> command = {
           "/bin/sh", "-c", from.empty() ? "cat " + file + " | \"$@\"" : "exec \"$@\" " + from,
           "sh"};
@@ -84,7 +84,8 @@ TEST_F(CroutctlTest, StandardInputIsOfAnyFormat) {
   }
 }
 
-// The number of ones is sent before the matrix, and a pipe can be read only once.
+// croutctl must send the size of the right-hand side before the matrix, but can read a pipe only
+// once.
 TEST_F(CroutctlTest, OnesAreForAMatrixOnStandardInputToo) {
   const std::string complex = directory_.File("complex.mtx"), text = directory_.File("a.txt");
   WriteFile(complex, "%%MatrixMarket matrix array complex general\n1 1\n0 2\n");
@@ -105,7 +106,7 @@ TEST_F(CroutctlTest, OnesAreForAMatrixOnStandardInputToo) {
   const Finished cut = RunPiped(text, {"lu", "-", "--ones"});
   EXPECT_EQ(cut.exit_code, 12);
   EXPECT_THAT(cut.errors, ::testing::HasSubstr("standard input has no Matrix Market size line"));
-  WriteFile(text, "");  // a failed curl sends nothing
+  WriteFile(text, "");  // as if a download had failed
   EXPECT_THAT(RunPiped(text, {"lu", "-", "--ones"}).errors,
               ::testing::HasSubstr("standard input is empty"));
 }
@@ -114,7 +115,7 @@ TEST_F(CroutctlTest, APipeThatGivesNothingHoldsUpNoDeadline) {
   const std::string start = directory_.File("start.npy");
   WriteFile(start, "\x93NUMPY");
   for (const std::string& said : {std::string("/dev/null"), start}) {
-    // The pipe stays open as long as the command runs.
+    // The pipe is open as long as the command runs.
     std::vector<std::string> command = {
         "/bin/sh", "-c",
         "mkfifo \"$0\" && { cat " + said +
@@ -185,7 +186,7 @@ TEST_F(CroutctlTest, VerifyNeedsNoServer) {
   EXPECT_LT(right["componentwise_error"], 1e-15);
   const std::string wrong = directory_.File("wrong.txt");
   WriteFile(wrong, "1\n1\n2\n");
-  // The residual is (-1, 0, -8), |A| 9, |x| 2, |b| 9.
+  // The residual is (-1, 0, -8), and |A| = 9, |x| = 2, |b| = 9.
   EXPECT_DOUBLE_EQ(Json::parse(verify(wrong).output)["backward_error"], 8.0 / 27);
   EXPECT_DOUBLE_EQ(Json::parse(verify(wrong).output)["componentwise_error"], 8.0 / 24);
   EXPECT_EQ(verify(matrix_).exit_code, 12);
@@ -199,7 +200,7 @@ TEST_F(CroutctlTest, SparseMatricesAreFactoredAsSparse) {
 }
 
 TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
-  // An arrow matrix: the diagonal, the last row and the last column.
+  // The matrix is an arrow: the diagonal, the last row and the last column.
   constexpr int kN = 50;
   std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", kN, " ", kN,
                                   " ", 2 * kN - 1, "\n");
@@ -219,7 +220,7 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
   EXPECT_EQ(json["symmetric"], true);
   EXPECT_EQ(json["matched"], false);
   EXPECT_EQ(json["ordering"], "amd");
-  EXPECT_GE(json["lu_entries"], json["entries"]);  // no fill-in except zeros of merged fronts
+  EXPECT_GE(json["lu_entries"], json["entries"]);  // the only fill-in is zeros in merged fronts
   EXPECT_LT(json["lu_entries"], kN * kN / 2);
   EXPECT_GT(json["flops"], 0);
   EXPECT_GE(json["factor_bytes"], 8 * json["lu_entries"].get<int64_t>());
@@ -233,11 +234,11 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
   EXPECT_EQ(fronts, json["fronts"]);
   EXPECT_EQ(eliminated, kN);
   EXPECT_EQ(entries, json["lu_entries"]);
-  ASSERT_EQ(json["tree"].size(), json["fronts"]);  // two levels
+  ASSERT_EQ(json["tree"].size(), json["fronts"]);  // the tree is printed to its full depth
   EXPECT_EQ(json["tree"][0]["parent"], -1);
   EXPECT_EQ(json["tree"][0]["subtree_fronts"], json["fronts"]);
   EXPECT_DOUBLE_EQ(json["tree"][0]["subtree_flops"], json["flops"]);
-  // Eliminating the hub first fills in the whole matrix.
+  // If the hub is eliminated first, the factors are full.
   const std::string hub_first = directory_.File("hub.mtx");
   WriteFile(hub_first,
             "%%MatrixMarket matrix coordinate real general\n4 4 10\n1 1 9\n2 2 9\n"
@@ -247,7 +248,8 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
   const Finished text_report = analyze({arrow, "--depth=1"});
   EXPECT_THAT(text_report.output, ::testing::HasSubstr("largest_front"));
   EXPECT_THAT(text_report.output, ::testing::HasSubstr("100.0 %"));
-  // Singular numerically, but not structurally: the analysis cannot detect it.
+  // The analysis cannot detect that this matrix is singular, because it is not structurally
+  // singular.
   const std::string ones = directory_.File("ones.txt");
   WriteFile(ones, "1 1\n1 1\n");
   EXPECT_EQ(analyze({ones, "--matching=on"}).exit_code, 0);

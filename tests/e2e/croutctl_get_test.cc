@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// croutctl get, schur and rref: the matrices that they write.
+// Tests the matrices that croutctl get, schur and rref write.
 #include <fstream>
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
   const std::string s = directory_.File("s.mtx");
   const Json schur = RunJson({"schur", matrix_, "--leading=1", "-o", s, "--name=a11",
                               "--algorithm=cmpp", "--solver=trsm"});
-  // [5 0; 0 8] - [4; 0] [0 1] / 2.
+  // S = [5 0; 0 8] - [4; 0] [0 1] / 2.
   EXPECT_THAT(ArrayValues(s), ::testing::Pointwise(::testing::DoubleEq(), {5, 0, -2, 8}));
   EXPECT_EQ(schur["solver"], "trsm");
   EXPECT_EQ(schur["device"], "host");
@@ -38,7 +38,7 @@ TEST_F(CroutctlTest, RrefWritesTheFormAndReportsItsRank) {
   EXPECT_EQ(form["rank"], 2);
   EXPECT_EQ(form["pivot_columns"], Json({0, 2}));
   EXPECT_EQ(form["device"], "host");
-  // There is no pivot in the right-hand side. The system has no solution, as its last row shows.
+  // The right-hand side contains no pivot. The last row shows that the system has no solution.
   const Json augmented = RunJson({"rref", path, "--augmented=1", "--tolerance=0", "-o", r});
   EXPECT_EQ(augmented["rank"], 1);
   EXPECT_EQ(augmented["tolerance"], 0);
@@ -48,7 +48,7 @@ TEST_F(CroutctlTest, RrefWritesTheFormAndReportsItsRank) {
               ::testing::Pointwise(::testing::DoubleEq(), {1., 0., 2., 0., 2.5, .5}));
 }
 
-// Wilkinson's matrix of order 60: entries grow to 2^59.
+// The matrix is Wilkinson's of order 60, whose entries grow to 2^59.
 TEST_F(CroutctlTest, RrefWarnsIfTheRankIsInDoubt) {
   constexpr int kN = 60;
   std::string growing =
@@ -94,7 +94,7 @@ TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {
   }
 }
 
-// Reads a coordinate file of order n into a dense column-major matrix.
+// Returns the dense column-major matrix of a coordinate file of order n.
 std::vector<double> Coordinates(const std::string& path, size_t n) {
   std::ifstream file(path);
   std::string line;
@@ -155,7 +155,7 @@ TEST_F(CroutctlTest, GetWritesSparseFactorsThatMultiplyBack) {
   }
 }
 
-// With the scales and the permutation, A = R^-1 P L U C^-1.
+// A = R^-1 P L U C^-1, where R and C are the scales and P is the permutation.
 TEST_F(CroutctlTest, GetWritesTheScalesToo) {
   const std::string badly_scaled = directory_.File("scaled.mtx");
   WriteFile(badly_scaled, "%%MatrixMarket matrix array real general\n2 2\n4e9\n1\n1e9\n3e-9\n");
@@ -216,7 +216,7 @@ TEST_F(CroutctlTest, GetWritesAnArchiveToStandardOutput) {
   EXPECT_EQ(RunInShell({"get", handle, "-o", "-"}, ">/dev/full").exit_code, 19);
 }
 
-// Returns the numbers of an array file, or of an array in an archive, as croutctl reads them.
+// Returns the numbers that croutctl reads from an array file or from an array in an archive.
 std::vector<double> NumbersOf(Daemon* daemon, const TempDir& directory, const std::string& path,
                               size_t size) {
   std::string identity = absl::StrCat("%%MatrixMarket matrix coordinate real general\n", size, " ",
@@ -230,7 +230,7 @@ std::vector<double> NumbersOf(Daemon* daemon, const TempDir& directory, const st
 }
 
 TEST_F(CroutctlTest, GetWritesSparseFactorsAsCompressedRowsWhereNumPyReadsThem) {
-  // L = [1, 1/2 1] and U = [2 4, 3 - 2], in either order of the 2 x 2 matrix.
+  // The matrix is [2 4; 0 3].
   const std::string matrix = directory_.File("two.mtx"), archive = directory_.File("f.npz");
   WriteFile(matrix, "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 2\n1 2 4\n2 2 3\n");
   const std::string handle =
@@ -250,7 +250,7 @@ TEST_F(CroutctlTest, GetWritesSparseFactorsAsCompressedRowsWhereNumPyReadsThem) 
         << name;
     return numbers;
   };
-  // For an upper triangle, L is the identity in whatever order KLU chooses.
+  // L is the identity, because the matrix is upper triangular in the order of KLU.
   EXPECT_THAT(part("L_data", 2), ::testing::ElementsAre(1, 1));
   EXPECT_THAT(part("L_indices", 2), ::testing::ElementsAre(0, 1));
   EXPECT_THAT(part("L_indptr", 3), ::testing::ElementsAre(0, 1, 2));

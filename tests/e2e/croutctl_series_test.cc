@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// croutctl series: selection of step files, output and exit codes.
+// Tests croutctl series: the choice of the files of steps, output and exit codes.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ class CroutctlSeriesTest : public CroutctlTest {
  protected:
   CroutctlSeriesTest() { std::filesystem::create_directory(steps_); }
 
-  // Writes diag(d, d) as plain text.
+  // Writes diag(d, d) as a text file.
   void WriteDiagonal(const std::string& name, double d) {
     WriteFile(steps_ + "/" + name, absl::StrCat(d, " 0\n0 ", d, "\n"));
   }
@@ -33,7 +33,7 @@ class CroutctlSeriesTest : public CroutctlTest {
               absl::StrCat("%%MatrixMarket matrix array real general\n2 1\n", b, "\n", b, "\n"));
   }
 
-  // Returns one object per step from JSON lines.
+  // Runs croutctl series and returns the JSON object of each step.
   std::vector<Json> Series(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--json", "series"});
     const Finished finished = daemon_.Ctl(arguments);
@@ -52,7 +52,7 @@ class CroutctlSeriesTest : public CroutctlTest {
 TEST_F(CroutctlSeriesTest, ADirectoryHasStepsByName) {
   WriteDiagonal("A_00.txt", 2);
   WriteSide("b_00.mtx", 2);
-  WriteSide("b_01.mtx", 6);  // uses the previous step's matrix
+  WriteSide("b_01.mtx", 6);  // uses the matrix of the previous step
   WriteDiagonal("A_02.txt", 2.000002);
   WriteSide("rhs-02.mtx", 2.000002);
   WriteFile(steps_ + "/README.md", "no step");
@@ -81,7 +81,7 @@ TEST_F(CroutctlSeriesTest, StandardInputIsATarAndStandardOutputAnArchive) {
   WriteFile(steps_ + "/entries_1.mtx",
             "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 4\n2 2 4\n");
   WriteSide("b_1.mtx", 8);
-  WriteFile(steps_ + "/A_2.txt", "0 0\n0 1\n");  // singular: there is no X
+  WriteFile(steps_ + "/A_2.txt", "0 0\n0 1\n");  // singular, so there is no X
   WriteDiagonal("A_3.txt", 5);
   WriteFile(steps_ + "/README.md", "no step");
   const std::string tar = directory_.File("steps.tgz");
@@ -91,7 +91,7 @@ TEST_F(CroutctlSeriesTest, StandardInputIsATarAndStandardOutputAnArchive) {
   std::istringstream lines(finished.errors);
   std::vector<Json> steps;
   for (std::string line; std::getline(lines, line);) steps.push_back(Json::parse(line));
-  ASSERT_EQ(steps.size(), 5u);  // including a warning about the singular step
+  ASSERT_EQ(steps.size(), 5u);  // includes a warning about the singular step
   EXPECT_EQ(steps[0]["matrix"], "standard input:A_0.txt");
   EXPECT_EQ(steps[1]["rhs"], "standard input:b_1.mtx");
   EXPECT_EQ(steps[1]["change"], Json::array({"standard input:entries_1.mtx"}));
@@ -204,7 +204,7 @@ TEST_F(CroutctlSeriesTest, AStepStartsAtItsX0) {
   WriteSide("b_0.mtx", 1);
   WriteSide("b_1.mtx", 5);
   WriteFile(steps_ + "/x0_1.txt", "2\n1\n");
-  WriteFile(steps_ + "/X0-2.csv", "0\n0\n");  // as if there were no start
+  WriteFile(steps_ + "/X0-2.csv", "0\n0\n");  // an initial guess of zero has no effect
   WriteSide("b_2.mtx", 5);
   const auto steps = Series({steps_, "--strategy=reuse", "-o", x_});
   ASSERT_EQ(steps.size(), 3u);
@@ -215,7 +215,7 @@ TEST_F(CroutctlSeriesTest, AStepStartsAtItsX0) {
   for (const char* x : {"/x_001.mtx", "/x_002.mtx"}) {
     EXPECT_THAT(ArrayValues(x_ + x), Pointwise(DoubleNear(1e-14), {2.0, 1.0}));
   }
-  // Without a separator, x0 is matrix number 0 of the word x, like x_0.
+  // Without a separator, "x0" is matrix number 0 named x, like "x_0".
   std::filesystem::rename(steps_ + "/x0_1.txt", steps_ + "/x0.txt");
   const Finished both = daemon_.Ctl({"series", steps_, "--ones"});
   EXPECT_NE(both.exit_code, 0);
@@ -247,7 +247,7 @@ TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
   const std::string side = steps_ + "/b_1.mtx";
   ASSERT_EQ(mkfifo(side.c_str(), 0600), 0);
   std::thread other([&] {
-    // The FIFO opens after the first step, when the second step's file is read.
+    // The FIFO opens after the first step, when croutctl reads the file of the second step.
     std::ofstream writer(side);
     RunJson({"refactor", "flow", directory_.File("other.txt")});
     writer << "%%MatrixMarket matrix array real general\n2 1\n6\n6\n";
@@ -267,11 +267,11 @@ TEST_F(CroutctlSeriesTest, MatricesChangeByFiles) {
   WriteFile(steps_ + "/U_2.txt", "1\n0\n");
   WriteFile(steps_ + "/v_2.txt", "6\n0\n");
   WriteSide("b_2.mtx", 8);
-  // The matrix is diag(8, 4) so far.
+  // At this point, the matrix is diag(8, 4).
   WriteFile(steps_ + "/A_3.mtx",
             "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 1\n2 2 1\n1 1 1\n");
   WriteFile(steps_ + "/values_4.txt", "2\n16\n6\n");
-  WriteSide("b_5.mtx", 16);  // uses the matrix of the new values
+  WriteSide("b_5.mtx", 16);  // uses the matrix with the new values
   const auto steps = Series({steps_, "--ones", "-o", x_});
   ASSERT_EQ(steps.size(), 6u);
   EXPECT_FALSE(steps[0].contains("change"));

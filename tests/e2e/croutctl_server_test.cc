@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// croutctl against servers in all states; bench and top.
+// Tests croutctl with servers in all states, and its commands bench and top.
 #include <signal.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TEST_F(CroutctlTest, BenchKeepsItsRateAndComparesRuns) {
       "bench",  "--rate=200",      "--warm-up=100ms",   "--duration=500ms",
       "--n=16", "--concurrency=4", "--factor-share=0.5"};
   Json first = RunJson(command);
-  // 200 calls per second for half a second, even if the machine is slow.
+  // The run makes 200 calls per second for half a second, even if the machine is slow.
   int64_t calls = 0;
   for (const Json& row : first["results"]) {
     calls += row["requests"].get<int64_t>() + row["errors"].get<int64_t>();
@@ -119,14 +119,14 @@ TEST_F(CroutctlTest, TopDrawsDevicesQueuesAndCache) {
   EXPECT_EQ(once["cached_factors"], 1);
   EXPECT_EQ(once["tenants"][0]["tenant"], "default");
   EXPECT_EQ(once["tenants"][0]["cached_factors"], 1);
-  // Views follow until the reader exits.
+  // Without --once, top prints views until the reader exits.
   const Finished piped =
       RunToEnd({"/bin/sh", "-c", "\"$@\" | grep -m 2 max_n", "sh", ProgramPath("croutctl"),
                 "--server=" + daemon_.address(), "--json", "top", "--interval=100ms"});
   EXPECT_EQ(std::count(piped.output.begin(), piped.output.end(), '\n'), 2) << piped.output;
 }
 
-// The health check has a default deadline.
+// The health check ends because it has a default deadline.
 TEST_F(CroutctlTest, StatusOfAStoppedServerExitsWith3) {
   daemon_.process().Signal(SIGSTOP);
   const Finished finished = daemon_.Ctl({"status"});
@@ -138,13 +138,13 @@ TEST_F(CroutctlTest, StatusOfAStoppedServerExitsWith3) {
 TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
   Daemon draining(
       {"--drain-grace=0s", "--drain-limit=1h", "--upload-idle-timeout=inf", "--upload-min-rate=0"});
-  // An unfinished upload blocks the drain.
+  // An unfinished upload delays the end of the drain.
   const auto client = draining.NewClient();
   const std::vector<double> a = {1};
   const auto factor =
       client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {});
   ASSERT_TRUE(factor.ok());
-  draining.AwaitRest();  // From here on, memory beyond the factor belongs to the upload.
+  draining.AwaitRest();  // later, all memory beyond the factor belongs to the upload
   const auto stub = draining.NewStub();
   grpc::ClientContext context;
   const auto open = stub->Factorize(&context);

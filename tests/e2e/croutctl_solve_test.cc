@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// croutctl factor, refactor, solve and lu.
+// Tests croutctl factor, refactor, solve and lu.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +26,7 @@ TEST_F(CroutctlTest, FactorThenSolveByHandle) {
   const Json solved = RunJson({"solve", factor["handle"], "--ones", "-o", x});
   EXPECT_LT(solved["backward_error"], 1e-15);
   EXPECT_EQ(solved["nrhs"], 1);
-  // A x = 1: x3 = 1/8, x1 = 7/16, x2 = (1 - 4 x1) / 5.
+  // The solution of A x = (1, 1, 1) has x3 = 1/8, x1 = 7/16, x2 = (1 - 4 x1) / 5.
   EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleEq(), {0.4375, -0.15, 0.125}));
 
   WriteFile(directory_.File("b.mtx"),
@@ -60,9 +60,9 @@ TEST_F(CroutctlTest, WarnsOfAPoorFactor) {
   EXPECT_TRUE(daemon_.Logs({"poor_factor call="})) << daemon_.process().Errors();
 }
 
-// Exit code 22: the solution was written but is not accurate.
+// Exit code 22 means that the solution was written but is not accurate.
 TEST_F(CroutctlTest, WarnsOfAnInaccurateSolution) {
-  // The last column of U is 2^(k-1) in row k.
+  // The last column of U grows to 2^(k - 1) in row k.
   constexpr int kN = 60;
   std::string growing =
       absl::StrCat("%%MatrixMarket matrix array real general\n", kN, " ", kN, "\n");
@@ -105,8 +105,8 @@ TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
   EXPECT_EQ(RunJson({"info", kept["factor"]["handle"]})["name"], "k");
 }
 
-// The client allocates no memory for ones, whatever sizes a file or option declares; the server's
-// limits apply.
+// The client allocates no memory for ones, whatever size a file or an option declares. The server
+// refuses sizes beyond its limits.
 TEST_F(CroutctlTest, OnesTakeNoMemory) {
   const std::string huge = directory_.File("huge.mtx");
   WriteFile(huge,
@@ -152,7 +152,7 @@ TEST_F(CroutctlTest, GaussJordanSolvesWithoutFactors) {
               ::testing::Pointwise(::testing::DoubleNear(1e-15), {0.4375, -0.15, 0.125}));
 }
 
-// The method's name, parameters and iteration record pass through the server.
+// The server passes on the name of the method, its parameters and its iteration report.
 TEST_F(CroutctlTest, IterativeMethodsReportTheirWorkAndStartFromTheReplacedFactor) {
   const Json cold = RunJson({"factor", matrix_, "--algorithm=icmpp", "--section-size=32"});
   EXPECT_EQ(cold["iterations"]["warm"], false);
@@ -199,8 +199,8 @@ TEST_F(CroutctlTest, SingularMatricesWarnAndFailOnRequest) {
   EXPECT_EQ(RunJson({"info", handle})["version"], 2);
 }
 
-// First (3 -1 0; -1 4 -1; 0 -1 5) with one entry split over two lines. Then (6 -2 0; 0 8 -2; 0 -2
-// 10) in another order, with one zero stored as an entry.
+// The first matrix is (3 -1 0; -1 4 -1; 0 -1 5), with one entry split over two lines. The next is
+// (6 -2 0; 0 8 -2; 0 -2 10), with its lines in another order and one zero as an entry.
 TEST_F(CroutctlTest, RefactorsByValuesAlone) {
   const std::string a = directory_.File("tridiagonal.mtx"), next = directory_.File("next.mtx.gz");
   WriteFile(a,
@@ -221,7 +221,7 @@ TEST_F(CroutctlTest, RefactorsByValuesAlone) {
   WriteFile(b, "4\n6\n8\n");
   RunJson({"solve", handle, b, "-o", x});
   EXPECT_THAT(ArrayValues(x), ::testing::Pointwise(::testing::DoubleNear(1e-15), {1., 1., 1.}));
-  // The element type is the factor's, not the file's.
+  // The values get the element type of the factor, not of the file.
   std::vector<std::string> single = by_fronts;
   single.push_back("--dtype=c64");
   const std::string complex = RunJson(single)["handle"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Exit codes and error messages of croutctl.
+// Tests exit codes and error messages of croutctl.
 #include <tuple>
 #include <utility>
 
@@ -45,7 +45,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
     const Finished finished = daemon_.Ctl(arguments);
     EXPECT_EQ(finished.exit_code, exit_code);
     EXPECT_EQ(finished.output, "");
-    // The error object is the last line. A warning may precede it.
+    // The object is on the last line. A warning may precede it.
     const size_t line = finished.errors.find("{\"error\"");
     ASSERT_NE(line, std::string::npos) << finished.errors;
     const Json error = Json::parse(finished.errors.substr(line))["error"];

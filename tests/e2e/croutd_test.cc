@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// croutd with failpoints that a test controls from outside, and optionally a fake device.
+// croutd with failpoints that a test controls from another process, and optionally a fake device.
 //
 // usage: croutd_test --failpoints=SOCKET [--fake-device] [croutd's flags...]
 //
-// --fake-device adds a device with its own memory; the host is then a second tier. The device
-// breaks down when the failpoint "fake_device.healthy" fails.
+// --fake-device adds a device with memory of its own, so that host memory is a second tier. The
+// device breaks down when the failpoint "fake_device.healthy" fails.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<std::unique_ptr<crout::Device>>> OpenFakeDevice(const
 }  // namespace
 
 int main(int argc, char** argv) {
-  // May restart the process, so it must precede the creation of the socket.
+  // Precedes the creation of the socket, because it may restart the process.
   crout::host::UsePassiveOpenMpWaits(argv);
   std::vector<char*> rest;
   std::string socket;

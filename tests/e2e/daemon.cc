@@ -19,7 +19,7 @@ constexpr char kReady[] = "croutd ready listen=";
 
 std::vector<std::string> DaemonCommand(const std::string& program, const std::string& socket,
                                        const std::vector<std::string>& flags) {
-  // The daemon refuses repeated flags, so defaults that `flags` override are left out.
+  // Omits defaults that `flags` override, because the daemon refuses repeated flags.
   std::vector<std::string> command = {ProgramPath(program)};
   if (program == "croutd_test") command.push_back("--failpoints=" + socket);
   for (const char* standard : {"--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
@@ -66,7 +66,7 @@ std::shared_ptr<grpc::Channel> Daemon::NewChannel() const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would enlarge the window
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // the probe would enlarge the window
   return grpc::CreateCustomChannel(address(), grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -75,13 +75,13 @@ std::unique_ptr<v1::FactorizationService::Stub> Daemon::NewStub() const {
 }
 
 void Daemon::AwaitRest() const {
-  // Returns whether the figure of a tile is 0. The page has the figure before the tile's name.
+  // Returns whether the number of a tile is 0. It precedes the name of the tile in the page.
   const auto is_none = [&](const std::string& tile) {
     const std::string page = Get("/");
     const size_t name = page.find("<span class=\"dim\">" + tile);
     return name != std::string::npos && page.compare(page.rfind("<b>", name), 4, "<b>0") == 0;
   };
-  // In this order, because a worker becomes idle after its job's call has ended.
+  // The order matters, because a worker may become idle after the call of its job has ended.
   EXPECT_TRUE(Eventually([&] { return is_none("calls in flight"); })) << Get("/");
   EXPECT_TRUE(Eventually([&] { return is_none("streams busy"); })) << Get("/");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A croutd for a single test, on ports that the system picks.
+// A croutd for a single test, on ports that the system chooses.
 #ifndef CROUT_TESTS_E2E_DAEMON_H_
 #define CROUT_TESTS_E2E_DAEMON_H_
 
@@ -23,10 +23,11 @@ using crout::testing::SeenWithin;
 
 class Daemon {
  public:
-  // Starts croutd on the host device with additional `flags` and waits for its ready line. Fails
-  // the test with the daemon's log if no such line appears. The drain grace is zero unless `flags`
-  // set it. `program` is croutd, or croutd_test for failpoints. The log goes to `stderr_path`, or
-  // by default to process().Errors().
+  // Starts croutd on the host device with additional `flags`, and waits for its ready line. Fails
+  // the test, with the log of the daemon, if the line does not appear. The drain grace is zero
+  // unless `flags` set it. `program` is croutd, or croutd_test for failpoints. The log is written
+  // to `stderr_path` if given; otherwise process().Errors() returns it. The destructor kills the
+  // daemon.
   explicit Daemon(const std::vector<std::string>& flags = {}, const std::string& program = "croutd",
                   const std::string& stderr_path = "");
 
@@ -34,29 +35,29 @@ class Daemon {
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& metrics_address() const { return metrics_address_; }
   Process& process() { return *process_; }
-  // Failpoints of croutd_test.
+  // The failpoints of croutd_test.
   const RemoteFailpoints& failpoints() const { return failpoints_; }
 
-  // Makes a client without retries, so that tests see the first status.
+  // Returns a client without retries, so that tests get the first status.
   std::unique_ptr<client::Client> NewClient(const std::string& tenant = "") const;
-  // Makes a separate connection for calls below the client library. On each stream the server may
-  // send 64 KiB ahead of the reader.
+  // Return a new connection, and a stub on a new connection, for calls without the client library.
+  // On each stream the server can send only 64 KiB ahead of the reader.
   std::shared_ptr<grpc::Channel> NewChannel() const;
   std::unique_ptr<v1::FactorizationService::Stub> NewStub() const;
 
-  // Waits until no call is in flight and no worker is busy. A client sees the reply slightly before
-  // its call has returned all that it held. Fails the test if a call stays open.
+  // Waits until no call is in flight and no worker is busy, because a client gets a reply slightly
+  // before its call has freed all resources. Fails the test after kTestTimeout.
   void AwaitRest() const;
-  // Waits until the daemon's log contains all `texts`, and returns whether it does. A separate
-  // thread writes the log with a delay.
+  // Waits until the log of the daemon contains all `texts`; a separate thread writes it with a
+  // delay. Returns false after kTestTimeout.
   bool Logs(const std::vector<std::string>& texts) const;
 
-  // Returns the metrics port's reply to GET `path`, including its header. ScrapeMetrics() gets
-  // /metrics.
+  // Returns the reply of the metrics port to GET `path`, including its header. ScrapeMetrics()
+  // requests /metrics.
   std::string Get(const std::string& path) const;
   std::string ScrapeMetrics() const;
 
-  // Runs croutctl against the daemon.
+  // Runs croutctl with the address of the daemon, to its end.
   Finished Ctl(std::vector<std::string> arguments, const std::string& stdin_path = "") const;
   // Returns the command line for Ctl().
   std::vector<std::string> CtlCommand(std::vector<std::string> arguments) const;
@@ -69,8 +70,9 @@ class Daemon {
   std::string metrics_address_;
 };
 
-// Resources held according to the server. Calls must leave them unchanged. Resources of answered
-// calls may count until Daemon::AwaitRest() returns.
+// The resources that are held according to the daemon, in bytes or as numbers. They must be equal
+// before and after a call. The resources of an answered call may count until Daemon::AwaitRest()
+// returns.
 struct Holdings {
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs the dashboard's queries against a real Prometheus that scrapes a real daemon.
+# Runs the queries of the dashboard against a real Prometheus that scrapes a real daemon.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME dashboard_test
   COMMAND Python3::Interpreter "${CMAKE_CURRENT_SOURCE_DIR}/dashboard_test.py"

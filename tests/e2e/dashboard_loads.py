@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon for the tests of the dashboard, made-up metrics of a GPU, and the loads that move the panels."""
+"""A daemon for tests of the dashboard, invented metrics of a GPU, and loads that change the panels."""
 
 import contextlib
 import http.server
@@ -14,7 +14,7 @@ import urllib.request
 
 from prometheus_server import TIMEOUT, wait_until
 
-# Made-up metrics of a GPU. The names are those of gpu_metrics.cc.
+# Invented metrics of a GPU, with the names in gpu_metrics.cc.
 GPU_METRICS = """
 crout_gpu_utilization_ratio{device="host",kind="compute"} 0.5
 crout_gpu_utilization_ratio{device="host",kind="memory"} 0.25
@@ -36,7 +36,7 @@ crout_gpu_reading_age_seconds{device="host"} 0.5
 
 
 class Daemon:
-    """croutd_test on ephemeral ports, with a queue and budgets small enough for a test to fill."""
+    """croutd_test on ephemeral ports, with a queue and budgets so small that a test can fill them."""
 
     def __init__(self, croutd_test, croutctl, work_dir):
         self._croutctl = croutctl
@@ -60,7 +60,7 @@ class Daemon:
         self._log.close()
 
     def ctl(self, *arguments, stdin=None):
-        """Runs croutctl and returns (exit code, standard output)."""
+        """Runs croutctl. Returns (exit code, standard output)."""
         done = subprocess.run([self._croutctl, f"--server={self.listen}", *arguments],
                               stdin=stdin, capture_output=True, text=True, timeout=TIMEOUT)
         return done.returncode, done.stdout
@@ -78,13 +78,13 @@ class Daemon:
             return reply.read().decode()
 
     def factor(self, matrix):
-        # A dense method: smaller sparse factors would not fill the budget.
+        # Chooses a dense method, because sparse factors are too small to fill the budget.
         code, output = self.ctl("factor", str(matrix), "--algorithm=getrf", "--json")
         return re.search(r'"handle": *"(\w+)"', output).group(1) if code == 0 else None
 
 
 class MetricsWithGpu(http.server.ThreadingHTTPServer):
-    """Serves the daemon's metrics and made-up ones of a GPU with NVIDIA's driver."""
+    """Serves the metrics of the daemon and the invented metrics of a GPU."""
 
     def __init__(self, daemon):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -116,7 +116,7 @@ class MetricsWithGpu(http.server.ThreadingHTTPServer):
 
 
 def write_tridiagonal(path, n):
-    """Writes a diagonally dominant matrix of order n in little text."""
+    """Writes a diagonally dominant matrix of order n as a short text."""
     with open(path, "w") as out:
         out.write(f"%%MatrixMarket matrix coordinate real general\n{n} {n} {3 * n - 2}\n")
         for i in range(1, n + 1):
@@ -136,8 +136,8 @@ def write_identity(path, n):
 
 
 class Loads:
-    """The loads. Each is a function that the test repeats until every query has changed, or a context manager
-    that yields such a function and holds the daemon in the state to be observed.
+    """The loads. Each is a function that the test repeats until every query has changed, or a context manager that
+    yields such a function and holds the daemon in a state while it is observed.
     """
 
     def __init__(self, daemon, metrics, work_dir):
@@ -170,15 +170,15 @@ class Loads:
         assert code == 0
 
     def batches(self):
-        """Uses a batch of two matrices, the second of them singular."""
+        """Factors and solves a batch of two matrices, of which the second is singular."""
         code, out = self._daemon.ctl("factor-batch", str(self._small), str(self._singular), "--json")
         assert code == 0
         code, _ = self._daemon.ctl("solve-batch", json.loads(out)["handle"], str(self._small))
         assert code == 0
 
     def small(self):
-        """Makes three calls that can be batched: dense matrices of low order in binary form. The first runs
-        alone; the other two wait for its end and run together.
+        """Makes three calls that can form a batch: dense matrices of low order in binary form. The first runs alone;
+        the other two wait for its end and run as a batch.
         """
         codes = []
         callers = [threading.Thread(target=lambda: codes.append(self._daemon.ctl("factor", str(self._dense))[0]))
@@ -187,7 +187,7 @@ class Loads:
         self._daemon.failpoint("hold gathered.run")
         try:
             callers[0].start()
-            self._await_gauge("crout_streams_busy", 1)  # until then the others would join its batch
+            self._await_gauge("crout_streams_busy", 1)  # before that, the others would join its batch
             for caller in callers[1:]:
                 caller.start()
                 started.append(caller)
@@ -204,7 +204,7 @@ class Loads:
 
     @contextlib.contextmanager
     def slow_upload(self):
-        """Holds an upload whose remaining data is delayed."""
+        """Holds an upload open by delaying the rest of its data."""
         banner, rest = self._small.read_bytes().split(b"\n", 1)
         padding = b"% a comment, of which the client sends a first chunk\n" * 60000
         read_end, write_end = os.pipe()
@@ -223,14 +223,14 @@ class Loads:
 
     @contextlib.contextmanager
     def crowd(self):
-        """Submits more jobs than the queue holds while the first one is held, so that some are refused."""
+        """Submits more jobs than fit in the queue while the first is held, so that some are refused."""
         self._daemon.failpoint("hold scheduler.job")
         callers = [threading.Thread(target=self._daemon.factor, args=(self._medium,))
                    for _ in range(3)]
         started = callers[:1]
         try:
             callers[0].start()
-            self._await_gauge("crout_streams_busy", 1)  # until then it occupies a place in the queue
+            self._await_gauge("crout_streams_busy", 1)  # before that, it occupies a place in the queue
             for caller in callers[1:]:
                 caller.start()
                 started.append(caller)
@@ -246,13 +246,13 @@ class Loads:
                    f"{name} {value}")
 
     def crowd_out(self):
-        """Makes another factor. Repeated calls exceed the budget."""
+        """Makes another factor. Repeated calls of this function exceed the budget."""
         handle = self._daemon.factor(self._medium)
         assert handle
         self._handles.append(handle)
 
     def promote(self):
-        """Solves in turn with more factors than the device holds."""
+        """Solves in turn with more factors than fit on the device."""
         while len(self._handles) < 6:
             self.crowd_out()
         for handle in self._handles[-6:]:
@@ -260,7 +260,7 @@ class Loads:
             assert code == 0
 
     def failure(self):
-        """Makes a call that the service fails."""
+        """Makes a call that fails in the service."""
         self._handle = self._daemon.factor(self._small)
         self._daemon.failpoint("fail solve.run 13 1 broken")
         code, _ = self._daemon.ctl("solve", self._handle, "--ones")

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the Grafana dashboard's panels from data that a real Prometheus recorded of a real daemon under load.
+"""Draws the panels of the Grafana dashboard from data that a real Prometheus recorded of a real daemon under load.
 
-The pictures are for visual inspection: does each panel show what its title promises, at a readable size?
-Debian has no Grafana, so matplotlib draws the same queries, grid, units and legends in other colors and
-fonts. Each row of the dashboard gives one picture. Rows without data, such as GPU rows without a GPU, have
-none. For recordings of tests/gpu/record_metrics.py from another machine, only rows with complete data are
-drawn.
+The pictures are for visual inspection: is each panel readable, and does it show what its title promises? Debian
+has no Grafana, so matplotlib draws the same queries, grid, units and legends in other colors and fonts. Each row
+of the dashboard gives one picture. Rows without data, such as rows for GPUs without a GPU, have none. Of a
+recording by tests/gpu/record_metrics.py, only rows with complete data are drawn.
 
 usage: dashboard_picture.py CROUTD_TEST CROUTCTL SECONDS DIRECTORY
        dashboard_picture.py RECORDING DIRECTORY
@@ -33,7 +32,7 @@ from dashboard_loads import Daemon, Loads  # noqa: E402
 from prometheus_server import Dashboard, PrometheusServer, wait_until  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-UNIT_INCHES = (0.8, 0.42)  # a cell of the grid, which has 24 columns and any number of rows
+UNIT_INCHES = (0.8, 0.42)  # size of a cell of the grid, which has 24 columns
 MAX_LEGENDS = 8
 FEW_SERIES = 2
 FORMATS = {"s": EngFormatter("s"), "bytes": EngFormatter("B"), "Bps": EngFormatter("B/s"),
@@ -43,15 +42,15 @@ FORMATS = {"s": EngFormatter("s"), "bytes": EngFormatter("B"), "Bps": EngFormatt
 
 
 def load(daemon, loads, seconds):
-    """Runs groups of callers one after the other. Each group repeats its calls for a fifth of the time."""
+    """Runs groups of callers one after the other. Each group repeats its loads for a fifth of the time."""
     def work(names):
         end = time.monotonic() + seconds / 5
         while time.monotonic() < end:
             for name in names:
                 getattr(loads, name)()
 
-    # Groups with `small` and `failure` have one caller: small requests wait for each other, and a failure must
-    # hit the solve that it is armed for.
+    # `small` and `failure` have one caller: small requests wait for each other, and the failpoint of a failure
+    # must affect the solve for which it is set.
     for names, count in ((["factor", "solve"], 2), (["solve", "solve", "unknown_handle"], 2),
                          (["series", "batches", "solve"], 2), (["small"], 1), (["crowd_out"] + 12 * ["solve"] + ["failure"], 1)):
         callers = [threading.Thread(target=work, args=(names,)) for _ in range(count)]
@@ -66,10 +65,10 @@ def legend(form, labels):
 
 
 def whole_decades(axes):
-    """Extends a logarithmic axis to whole powers of ten. If there are few, labels 2 and 5 in each as well."""
+    """Extends a logarithmic axis to whole powers of ten. If there are few, also labels 2 and 5 times each power."""
     low, high = axes.dataLim.minposy, axes.dataLim.intervaly[1]
     if not 0 < low <= high < math.inf:
-        return  # a logarithmic axis cannot show this
+        return  # a logarithmic axis cannot show these values
     low, high = math.floor(math.log10(low)), math.ceil(math.log10(high))
     high = max(high, low + 1)
     axes.set_ylim(10 ** low, 10 ** high)
@@ -77,7 +76,7 @@ def whole_decades(axes):
 
 
 def draw(panel, axes, series, begin):
-    """Draws one panel; `series` are (legend, times, values)."""
+    """Draws one panel. `series` is a list of (legend, times, values)."""
     axes.set_title(panel["title"], loc="left", fontsize=10, fontweight="bold")
     if panel["type"] == "stat":
         value = series[0][2][-1] if series else 0
@@ -85,7 +84,7 @@ def draw(panel, axes, series, begin):
         axes.text(0.5, 0.5, f"{value:g}", fontsize=28, ha="center", va="center")
         return
     for name, times, values in series:
-        # If there are many series, those that are always zero have no legend.
+        # If there are many series, those that are always zero are not in the legend.
         told = len(series) <= FEW_SERIES or any(v and not math.isnan(v) for v in values)
         style = {"label": name} if told else {"color": "lightgray"}
         axes.plot([t - begin for t in times], values, linewidth=1, clip_on=False, **style)
@@ -176,7 +175,7 @@ def of_a_daemon(croutd_test, croutctl, seconds, directory):
 
 
 def open_metrics(recording):
-    """Returns a recording as OpenMetrics text, from which Prometheus can create its storage."""
+    """Returns a recording as a text in the OpenMetrics format, from which Prometheus can create its storage."""
     lines = []
     for series, values in recording["series"].items():
         labeled = re.sub(r"\{|$", '{instance="recorded",job="crout",', series, count=1)

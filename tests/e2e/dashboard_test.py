@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every query of the Grafana dashboard against a real Prometheus that scrapes a real daemon.
 
-Each query must return data after one factorization and one solve, and must change under its own load.
+Each query must return data after a factorization and a solve, and must change under its load.
 
 usage: dashboard_test.py CROUTD CROUTCTL CROUTD_TEST
 """
@@ -23,7 +23,7 @@ from prometheus_server import Dashboard, PrometheusServer, wait_until
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE
 
-# The load that moves each panel. If a panel's queries need different loads, they are given by refId.
+# The load that changes each panel; by refId if the queries of a panel need different loads.
 PANEL_LOADS = {
     "Calls": "factor",
     "Call duration": "factor",
@@ -75,12 +75,12 @@ LOADS = ["factor", "solve", "series", "batches", "small", "unknown_handle", "slo
          "failure", "gpu", "stop"]  # run in this order
 # Metrics that only a daemon with certificates or identities exports.
 OF_SETTINGS = {"crout_file_refused", "crout_tls_certificate_timestamp_seconds"}
-# Panels that change without any load, because the driver counts all processes' memory.
+# Panels that change without a load, because the driver counts the memory of all processes.
 RESTLESS = {"Device memory"}
 
 
 class Repeater:
-    """Repeats a load in a thread until the context ends."""
+    """Repeats a load on a thread until the context ends."""
 
     def __init__(self, load):
         self._load = load
@@ -93,7 +93,7 @@ class Repeater:
             while not self._over.is_set():
                 self._load()
                 self._over.wait(0.05)
-        except Exception as error:  # reported by the test's thread
+        except Exception as error:  # __exit__ raises it on the thread of the test
             self._error = error
 
     def __enter__(self):
@@ -107,7 +107,7 @@ class Repeater:
 
 
 def units(expression):
-    """Returns Grafana's possible unit names for a query, derived from the names of its metrics."""
+    """Returns the names of the units in Grafana that suit a query, derived from the names of its metrics."""
     metrics = re.findall(r"crout_[a-z_0-9]+", expression)
     base = next((unit for suffix, unit in (
         ("_seconds", "s"), ("_bytes", "bytes"), ("_watts", "watt"), ("_celsius", "celsius"),
@@ -138,7 +138,7 @@ class DashboardTest(unittest.TestCase):
         cls.addClassCleanup(cls.prometheus.stop)
         cls.loads = Loads(cls.daemon, metrics, work_dir)
         cls.dashboard = Dashboard(ROOT / "deploy/grafana/dashboards/crout.json")
-        # Histograms with labels appear when they are first used.
+        # Histograms with labels are not exported before their first use.
         cls.loads.factor()
         cls.loads.solve()
         cls.loads.batches()
@@ -150,7 +150,7 @@ class DashboardTest(unittest.TestCase):
         return {key: self.prometheus.query(expression) for key, expression in queries.items()}
 
     def settle(self, queries):
-        """Waits until the queries' values are stable for two seconds, and returns them."""
+        """Waits until the values of the queries have been stable for two seconds. Returns them."""
         state = {"values": self.evaluate(queries), "since": time.monotonic()}
 
         def still():
@@ -181,7 +181,7 @@ class DashboardTest(unittest.TestCase):
                 self.fail(f"load '{load}' does not move {sorted(unmoved)}")
 
     def test_names_exist(self):
-        """Checks that the dashboard, rules and documentation use existing metrics, and that all metrics are
+        """Tests that the dashboard, the rules and the documentation use existing metrics, and that each metric is
         used.
         """
         def names(text):
@@ -202,7 +202,7 @@ class DashboardTest(unittest.TestCase):
         self.assertEqual(known - names(monitoring), set())
 
     def test_a_panel_has_one_unit(self):
-        """Checks that every query of a panel has the unit of its axis."""
+        """Tests that every query of a panel has the unit of the axis."""
         for panel in self.dashboard.panels:
             config = panel["fieldConfig"]
             self.assertEqual(config["overrides"], [], panel["title"])
@@ -231,13 +231,13 @@ class DashboardTest(unittest.TestCase):
     def test_queries(self):
         self.assertEqual({panel["title"] for panel in self.dashboard.panels}, set(PANEL_LOADS))
         wait_until(lambda: self.prometheus.query("count_over_time(up[1m]) > 4"), "five scrapes")
-        self.loads.factor()  # The error budget needs a call between two scrapes.
+        self.loads.factor()  # the error budget needs a call between two scrapes
         variables = self.dashboard.variables(self.prometheus)
         queries = self.dashboard.queries(variables, rate_interval="4s")
         for key, expression in queries.items():
             wait_until(lambda: self.prometheus.query(expression), f"data of {key}")
 
-        # Wait until all values are stable, so that later changes are caused by the loads.
+        # Waits until all values are stable, so that loads cause all later changes.
         self.settle({k: v for k, v in queries.items() if k[0] not in RESTLESS})
 
         by_load = {load: {} for load in LOADS}
@@ -246,7 +246,7 @@ class DashboardTest(unittest.TestCase):
             load = load if isinstance(load, str) else load[key[1]]
             by_load[load][key] = expression
         if not re.search("cuda", variables["device"]):
-            # Host memory is the only tier there.
+            # Without a GPU, host memory is the only tier.
             print("no GPU: Promotions returned data, but cannot move")
             del by_load["promote"]
         for load, moved in by_load.items():

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SIGTERM: not ready but serving, then refusing new calls, finishing running ones, exit 0.
+// Tests the drain after SIGTERM: the daemon reports that it is not ready but serves calls; then it
+// refuses new calls, lets open calls finish and exits with 0.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,7 +25,7 @@ absl::StatusOr<v1::Factor> FactorSmall(client::Client& client) {
   return client.Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
 }
 
-// An upload that has sent all but its last eight bytes.
+// An upload of which all but the last eight bytes are sent.
 class OpenUpload {
  public:
   explicit OpenUpload(Daemon& daemon)
@@ -43,7 +44,7 @@ class OpenUpload {
     return Await();
   }
 
-  // Waits until the server ends the call.
+  // Waits until the server ends the call. Returns its status.
   absl::Status Await() {
     v1::FactorizeResponse response;
     while (stream_->Read(&response)) {
@@ -61,7 +62,7 @@ class OpenUpload {
 };
 
 TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
-  // The upload has no time limits, so that it is still open after an hour.
+  // Uploads have no time limit, so that one is still open after an hour.
   Daemon daemon({"--drain-grace=1h", "--drain-limit=1h", "--upload-idle-timeout=inf",
                  "--upload-min-rate=0", "--upload-max-time=inf"},
                 "croutd_test");
@@ -74,13 +75,13 @@ TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(watch.Next(), Health::kNotServing);
   EXPECT_EQ(CheckHealth(daemon.NewChannel(), ""), Health::kNotServing);
-  // Everything is served during the grace period.
+  // All calls are served during the grace period.
   EXPECT_THAT(FactorSmall(*client), crout::testing::IsOk());
   const auto info = client->ServerInfo();
   ASSERT_THAT(info, crout::testing::IsOk());
   EXPECT_TRUE(info->draining());
 
-  // Afterwards, new calls are refused with a reason.
+  // After the grace period, new calls are refused with a reason.
   daemon.failpoints().Advance(absl::Hours(1));
   absl::Status refused;
   EXPECT_TRUE(Eventually([&] {
@@ -127,8 +128,8 @@ TEST(DrainTest, AReaderThatStopsBeforeTheEndDoesNotKeepTheDaemon) {
   const auto factor = daemon.NewClient()->Factorize(matrix, {}, {});
   ASSERT_THAT(factor, crout::testing::IsOk());
 
-  // The flow control window is smaller than a chunk: the last chunk is sent only if the client
-  // reads.
+  // The flow control window is smaller than a chunk, so that the last chunk is sent only if the
+  // client reads.
   const auto stub = daemon.NewStub();
   v1::GetFactorsRequest request;
   request.set_handle(factor->handle());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Small requests of many clients to a real croutd, which runs waiting requests as one batch.
+// Tests small requests of many clients to a real croutd, which runs waiting requests as one batch.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -18,10 +18,10 @@ namespace crout::e2e {
 namespace {
 
 constexpr int kClients = 16;
-constexpr int kCalls = 20;  // per client
+constexpr int kCalls = 20;  // calls per client
 constexpr int64_t kOrder = 24;
 
-// Returns a matrix that is diagonally dominant by columns and depends on `seed`.
+// Returns a matrix that is diagonally dominant by columns. `seed` varies it.
 std::vector<double> MatrixOf(int seed) {
   std::vector<double> a(kOrder * kOrder);
   for (int64_t j = 0; j < kOrder; ++j) {
@@ -52,7 +52,7 @@ Answer FactorAndSolve(client::Client& client, int seed) {
   return answer;
 }
 
-// Returns the value of a series of the host device, or 0 if it is missing.
+// Returns the value of the metric `name` for the host device, or 0 if it is missing.
 double SampleOf(const Daemon& daemon, const std::string& name) {
   const std::string head = absl::StrCat(name, "{device=\"host\"} ");
   double value = 0;
@@ -74,8 +74,7 @@ TEST(DynamicBatchTest, ManyClientsGetTheBitsThatEachGetsAlone) {
     EXPECT_EQ(alone.back().factor.algorithm(), v1::ALGORITHM_IRR_LU);
     EXPECT_LT(alone.back().result.backward_error(), 1e-14);
   }
-  // The first client's first call is held. The other clients' calls wait behind it and form a
-  // batch.
+  // The first call is held. The calls of other clients wait for it and form a batch.
   daemon.failpoints().Hold("gathered.run");
   const int before = daemon.failpoints().reached("gathered.run");
   {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the installed product from the user's side.
+"""Tests the installed product as a user would use it.
 
-Covers the client libraries, which are installed, moved to another place and found by CMake and pkg-config;
-the examples; and croutctl.
+Covers croutctl, the examples, and the client libraries. The libraries are installed, moved to another directory,
+and found by CMake and pkg-config.
 
-README.md and the pages in docs/ show parts of the examples, the output of examples, and shell sessions. A
-fenced block that follows one of these lines must match what the tree and the installed programs produce:
+README.md and the pages in docs/ show parts of examples, output of examples, and shell sessions. A fenced block
+after one of these lines must match the source tree and the output of the installed programs:
 
     <!-- example: FILE -->    a part of a file in client/examples or client/python/examples
     <!-- output: PROGRAM -->  the output of a program built from client/examples
@@ -14,8 +14,8 @@ fenced block that follows one of these lines must match what the tree and the in
 
     examples_test.py BUILD [--write]    --write updates the blocks
 
-Needs a C and a C++ compiler. Tests that need a Fortran compiler, pkg-config or Eigen are skipped without
-them. Sessions with Python are skipped until the Python client's tests have created their environment.
+Needs a C and a C++ compiler. Tests that need a Fortran compiler, pkg-config or Eigen are skipped without them.
+Sessions with Python are skipped if the tests of the Python client have not created their environment.
 """
 
 import argparse
@@ -39,7 +39,7 @@ EXAMPLES = ROOT / "client" / "examples"
 PYTHON_EXAMPLES = ROOT / "client" / "python" / "examples"
 TIMEOUT = 300  # seconds, for all sessions of a page
 BLOCK = re.compile(r"(<!-- (example|output|session): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.DOTALL)
-# Output that varies between runs: times, handles, and numbers that depend on rounding.
+# Output that differs between runs: times, handles, and numbers that depend on rounding.
 VARYING = [(re.compile(pattern, re.MULTILINE), text) for pattern, text in (
     (r"^.*_seconds.*\n", ""), (r"20\d\d-\d\d-\d\dT\S+Z", "TIME"), (r"\b[a-z2-7]{26}\b", "HANDLE"),
     (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\bup \S+", "up"), (r"\d+ B|[\d.]+ [KMG]iB", "BYTES"),
@@ -52,7 +52,7 @@ WRITE = False
 
 
 def run(*command, cwd=None, env=None, status=0):
-    """Runs a command and returns its output. Fails with all of it if the exit status is unexpected."""
+    """Runs a command and returns its output. Raises an error with the output if the exit status is unexpected."""
     done = subprocess.run([str(part) for part in command], cwd=cwd, env=env, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     if done.returncode != status:
@@ -62,7 +62,7 @@ def run(*command, cwd=None, env=None, status=0):
 
 @contextlib.contextmanager
 def daemon(croutd):
-    """Yields the address of a daemon that runs as long as the context."""
+    """Runs a daemon until the context ends. Yields its address."""
     process = subprocess.Popen([croutd, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
                                 "--devices=host", "--drain-grace=0s"], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -75,15 +75,15 @@ def daemon(croutd):
 
 
 def unvarying(text):
-    """Replaces the parts of the text that vary between runs."""
+    """Replaces the parts of the text that differ between runs."""
     for pattern, same in VARYING:
         text = pattern.sub(same, text)
     return text
 
 
 def snippet(name):
-    """Returns the part of an example that pages show: in Python all that follows the docstring, otherwise the
-    lines between [docs] and [end] without their common indentation.
+    """Returns the part of an example that pages show: in Python everything after the docstring, otherwise the lines
+    between [docs] and [end] without their common indentation.
     """
     if name.endswith(".py"):
         return (PYTHON_EXAMPLES / name).read_text(encoding="utf-8").split('"""\n\n', 1)[1]
@@ -95,11 +95,11 @@ def snippet(name):
 
 
 class Session:
-    """One bash that runs the sessions of one page in an empty directory.
+    """A bash that runs the sessions of a page in an empty directory.
 
-    croutd and its clients use free ports; the output shows the default ones instead. A page that does not
-    start croutd finds one running. A page that does not unpack the bundle finds it unpacked in crout/ with
-    croutctl on the PATH. env/ is a Python environment with the client, if one was built.
+    croutd and its clients use free ports, which the output replaces by the default ports. If the page does not
+    start croutd, one is running. If the page does not unpack the bundle, it is unpacked in crout/, and croutctl is
+    on the PATH. env/ is a Python environment with the client, if one was built.
     """
 
     def __init__(self, test, page):
@@ -149,7 +149,7 @@ class Session:
         return line
 
     def run(self, command):
-        """Runs a command and returns its output; for a command in the background, its first line."""
+        """Runs a command. Returns its output, or the first line of it if the command runs in the background."""
         self.process.stdin.write(f"{command}\necho @@end\n")
         self.process.stdin.flush()
         output = ""
@@ -193,12 +193,12 @@ class Examples(unittest.TestCase):
                    f"-DCMAKE_PREFIX_PATH={cls.prefix}", *ccache, *options, status=status)
 
     def outputs(self):
-        """Returns the output of each example by program name."""
+        """Returns the output of each example by the name of its program."""
         return {path.name: run(path, self.address) for path in sorted(self.programs.iterdir())
                 if path.is_file() and os.access(path, os.X_OK)}
 
     def current(self, page, outputs, seen):
-        """Returns the text of a page with up-to-date blocks."""
+        """Returns the text of a page with its blocks updated."""
         session = None
 
         def block_now(block):
@@ -238,7 +238,7 @@ class Examples(unittest.TestCase):
         settings = self.directory / "croutd.toml"
         every = re.sub(r"^# ([\w-]+ = )", r"\1", sample, flags=re.MULTILINE)
         names = re.findall(r"^([\w-]+) = ", every, re.MULTILINE)
-        # Without the files, which exist only on an operator's machine.
+        # Omits settings that name files, because these exist only on the machine of an operator.
         settings.write_text(re.sub(r"^(tls-|identities|token-)", r"# \1", every, flags=re.MULTILINE), encoding="utf-8")
         croutd = self.prefix / "bin/croutd"
         known = re.findall(r"^ +--([\w-]+) .*\(Env:CROUT_(?!CONFIG)", run(croutd, "--help"), re.MULTILINE)
@@ -266,7 +266,7 @@ class Examples(unittest.TestCase):
             examples = re.search(r"^Examples:\n((?:  .*\n){2})", help_text, re.MULTILINE).group(1).splitlines()
             for example in examples:
                 with self.subTest(example.strip()):
-                    if "--interval" not in example:  # runs until interrupted
+                    if "--interval" not in example:  # without it, the command runs until interrupted
                         run("bash", "-c", example.split("|")[0], cwd=directory, env=env)
 
     @unittest.skipUnless(shutil.which("fish"), "no fish")
@@ -303,7 +303,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(run(program, self.address), "X is right\n" * 3)
 
     def pkg_config(self, *options):
-        """Returns the words of pkg-config's output for crout."""
+        """Returns the words that pkg-config prints for crout."""
         if not shutil.which("pkg-config"):
             self.skipTest("no pkg-config")
         env = dict(os.environ, PKG_CONFIG_PATH=str(self.prefix / "lib/pkgconfig"))
@@ -324,7 +324,7 @@ class Examples(unittest.TestCase):
         run(program, self.address)
 
     def test_a_new_users_first_minutes(self):
-        """Covers some clients only. C++ and Python take longer to install and have separate tests."""
+        """Covers only some clients. C++ and Python have separate tests, because they take longer to install."""
         surfaces = ["operator", "croutctl"]
         surfaces += ["c"] * bool(shutil.which("pkg-config"))
         surfaces += ["fortran"] * bool(shutil.which("pkg-config") and shutil.which("gfortran"))

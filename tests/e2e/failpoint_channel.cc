@@ -35,7 +35,7 @@ std::string ReadLine(int fd) {
 
 void WriteLine(int fd, std::string line) {
   line.push_back('\n');
-  if (send(fd, line.data(), line.size(), MSG_NOSIGNAL) < 0) return;  // the client is gone
+  if (send(fd, line.data(), line.size(), MSG_NOSIGNAL) < 0) return;  // the client has disconnected
 }
 
 std::string Run(const std::string& line, testing::Failpoints& failpoints) {
@@ -66,7 +66,7 @@ std::string Run(const std::string& line, testing::Failpoints& failpoints) {
   return "ok";
 }
 
-// Signals to the daemon must reach the thread that waits for them.
+// Signals to the daemon must be delivered to the thread that waits for them.
 void BlockSignals() {
   sigset_t all;
   sigfillset(&all);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Failpoints of another process over a Unix socket. croutd_test is the server, tests are the
-// clients.
+// Controls the failpoints of another process over a Unix socket. croutd_test is the server; tests
+// are clients.
 //
-// A connection carries one command, a line, and one reply, "ok" or an error message:
+// A connection transfers one command, which is a line, and one reply, which is "ok" or an error
+// message. The commands are:
 //   hold NAME | release NAME | fail NAME CODE TIMES MESSAGE | flip NAME BIT | await NAME COUNT |
 //   reached NAME (replies with the count) | advance NANOSECONDS
 #ifndef CROUT_TESTS_E2E_FAILPOINT_CHANNEL_H_
@@ -18,11 +19,12 @@
 
 namespace crout::e2e {
 
-// Listens on `path` and answers until the process ends. Each command runs in its own thread, so
-// that one can wait while others run. Exits the process if it cannot listen.
+// Starts to listen on `path`, and executes commands until the process ends. Each command runs on a
+// thread of its own, so that others can run while it waits. Exits the process if it cannot listen.
 void ServeFailpoints(const std::string& path, testing::Failpoints& failpoints);
 
-// Has the same methods as Failpoints. Fails the test if the daemon does not answer.
+// The functions are those of Failpoints, except Do. They fail the test if the daemon does not
+// answer or reports an error.
 class RemoteFailpoints {
  public:
   explicit RemoteFailpoints(std::string path) : path_(std::move(path)) {}

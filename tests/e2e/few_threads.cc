@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A library to preload: the process has at most CROUT_TEST_THREADS threads beside its first.
+// A library to preload. It limits the threads of the process to CROUT_TEST_THREADS and its first
+// thread.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -24,7 +25,7 @@ struct Work {
   void* argument;
 };
 
-// A thread that ends otherwise than by returning stays counted.
+// A thread that does not end by a return continues to count.
 void* RunCounted(void* data) {
   const std::unique_ptr<Work> work(static_cast<Work*>(data));
   void* const result = work->run(work->argument);

@@ -10,12 +10,12 @@
 namespace crout::e2e {
 namespace {
 
-// Encodes a message with one string field, or an empty message if `value` is empty.
+// Encodes a message with one string field. Encodes an empty message if `value` is empty.
 grpc::ByteBuffer StringMessage(int field, const std::string& value) {
   std::string bytes;
   if (!value.empty()) {
     bytes += static_cast<char>(field << 3 | 2);
-    bytes += static_cast<char>(value.size());  // a one-byte length, since it is below 128
+    bytes += static_cast<char>(value.size());  // a length below 128 is one byte
     bytes += value;
   }
   const grpc::Slice slice(bytes);
@@ -31,7 +31,7 @@ std::string Flatten(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// HealthCheckResponse has one field, the enum with number 1.
+// Parses a HealthCheckResponse, which has one field: an enum with number 1.
 Health ParseHealth(const grpc::ByteBuffer& buffer) {
   const std::string bytes = Flatten(buffer);
   if (bytes.size() != 2 || bytes[0] != 8) return Health::kUnknownService;
@@ -105,7 +105,7 @@ std::string ListServices(const std::shared_ptr<grpc::Channel>& channel) {
       &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
   call->StartCall(nullptr);
   Await(&queue);
-  call->WriteLast(StringMessage(7, "*"), {}, nullptr);  // list_services
+  call->WriteLast(StringMessage(7, "*"), {}, nullptr);  // field list_services
   Await(&queue);
   grpc::ByteBuffer response;
   call->Read(&response, nullptr);

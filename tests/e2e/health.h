@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Calls of the standard gRPC services with hand-encoded messages: the distribution provides no
-// generated code for grpc.health.v1 or reflection.
+// Calls of the standard gRPC services. Their messages are encoded by hand, because the distribution
+// has no generated code for grpc.health.v1 and reflection.
 #ifndef CROUT_TESTS_E2E_HEALTH_H_
 #define CROUT_TESTS_E2E_HEALTH_H_
 
@@ -18,18 +18,20 @@ namespace crout::e2e {
 
 enum class Health { kServing = 1, kNotServing = 2, kUnknownService, kUnreachable };
 
-// Calls grpc.health.v1.Health/Check for `service`.
+// Calls grpc.health.v1.Health/Check for `service`. Returns kUnreachable if the call fails otherwise
+// than with NOT_FOUND.
 Health CheckHealth(const std::shared_ptr<grpc::Channel>& channel, const std::string& service);
 
-// Calls grpc.health.v1.Health/Watch for `service` in the constructor.
+// A call of grpc.health.v1.Health/Watch for `service`, from construction to destruction.
 class HealthWatch {
  public:
   HealthWatch(const std::shared_ptr<grpc::Channel>& channel, const std::string& service);
   ~HealthWatch();
-  HealthWatch(const HealthWatch&) = delete;  // the call refers to it
+  HealthWatch(const HealthWatch&) = delete;  // the call refers to the object
   HealthWatch& operator=(const HealthWatch&) = delete;
 
-  // Returns the next status from the server, or nullopt if none arrives or the call ends.
+  // Returns the next status from the server, or nullopt if none arrives within kTestTimeout or the
+  // call ends.
   std::optional<Health> Next();
 
  private:
@@ -41,8 +43,8 @@ class HealthWatch {
   bool reading_ = false;
 };
 
-// Returns the raw reply of the reflection service to "list services". It contains the services'
-// names.
+// Returns the encoded reply of the reflection service to list_services. It contains the names of
+// the services.
 std::string ListServices(const std::shared_ptr<grpc::Channel>& channel);
 
 }  // namespace crout::e2e

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Hand-encoded HTTP/2 frames (RFC 9113).
+// Encodes HTTP/2 frames (RFC 9113).
 #ifndef CROUT_TESTS_E2E_HTTP2_FRAMES_H_
 #define CROUT_TESTS_E2E_HTTP2_FRAMES_H_
 
@@ -9,6 +9,7 @@
 
 namespace crout::e2e {
 
+// Returns a frame. `stream` is the stream identifier.
 inline std::string Frame(char type, char flags, uint32_t stream, const std::string& payload) {
   std::string frame;
   for (const int shift : {16, 8, 0}) frame += static_cast<char>(payload.size() >> shift);
@@ -18,7 +19,7 @@ inline std::string Frame(char type, char flags, uint32_t stream, const std::stri
   return frame + payload;
 }
 
-// The connection preface of a client.
+// Returns the connection preface of a client, with empty settings.
 inline const std::string& Preface() {
   static const auto* const preface =
       new std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(/*SETTINGS*/ 4, 0, 0, ""));

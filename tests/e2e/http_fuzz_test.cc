@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sends malformed HTTP to the metrics port of a real daemon for CROUT_FUZZ_SECONDS (3 by default).
+// Sends malformed HTTP to the metrics port of a real daemon for 3 s, or for $CROUT_FUZZ_SECONDS.
 // tests/fuzz/http_fuzz.cc tests the HTTP server alone, guided by coverage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ const std::vector<std::string>& Words() {
   return *words;
 }
 
-// Generates a seed request with up to eight mutations.
+// Returns requests from a list, each with up to eight mutations.
 class Mutator {
  public:
   explicit Mutator(uint32_t seed) : random_(seed) {}
@@ -132,7 +132,7 @@ TEST(HttpFuzzTest, MalformedRequestsDoNoHarm) {
     const size_t half = mutator.Below(request.size() + 1);
     peer.Send(std::string_view(request).substr(0, half));
     peer.Send(std::string_view(request).substr(half));
-    if (mutator.Below(8) == 0) continue;  // disconnects without a half-close
+    if (mutator.Below(8) == 0) continue;  // disconnects without closing the sending direction first
     peer.HalfClose();
     ASSERT_THAT(peer.ReadToEnd(), AnyOf(IsEmpty(), StartsWith("HTTP/1.")))
         << ::testing::PrintToString(request);

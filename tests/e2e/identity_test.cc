@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A daemon that authenticates callers: tokens made by croutd, certificate names, revocation.
+// Tests a daemon that authenticates callers: tokens created by croutd, names in certificates,
+// revocation.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
@@ -55,7 +56,7 @@ class IdentityTest : public ::testing::Test {
             Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional",
             Flag("identities", "identities")};
   }
-  // Replaces the file by renaming, as operators should.
+  // Replaces the file by renaming another, as operators should.
   void WriteIdentities(const std::string& text) const {
     const std::string next = files_.File("identities.next");
     WriteFile(next, text);
@@ -77,7 +78,7 @@ class IdentityTest : public ::testing::Test {
     return token;
   }
 
-  // Makes the first call of a new connection with the certificate `name`, or without one.
+  // Calls the daemon on a new connection, with the certificate `name` or without one.
   grpc::Status Call(const std::string& address, const std::string& token,
                     const std::string& name = "") const {
     grpc::SslCredentialsOptions options;
@@ -197,7 +198,7 @@ TEST_F(IdentityTest, AWithdrawnTokenEndsACallInProgress) {
   const Token token = MakeToken();
   const std::string rest = "[alice]\ntenants = a\nroles = factor\n";
   WriteIdentities(rest + token.line);
-  // Without these limits, nothing else would end a stalled upload.
+  // The time limits of uploads are disabled, so that only the withdrawal can end this upload.
   Daemon daemon({Flag("identities", "identities"), "--upload-idle-timeout=0", "--upload-min-rate=0",
                  "--upload-max-time=0"});
   const auto stub = daemon.NewStub();
@@ -230,7 +231,7 @@ TEST_F(IdentityTest, ChangesAreAudited) {
   const Finished made = daemon.Ctl({"factor", files_.File("a.txt"), "--json", flag});
   ASSERT_EQ(made.exit_code, 0) << made.errors;
   const std::string handle = nlohmann::json::parse(made.output)["handle"];
-  daemon.AwaitRest();  // Calls are logged after their replies; keep their order.
+  daemon.AwaitRest();  // keeps the order of the log: a call is logged after its reply
   EXPECT_EQ(daemon.Ctl({"solve", handle, "--ones", flag}).exit_code, 0);
   EXPECT_EQ(daemon.Ctl({"release", handle, flag}).exit_code, 0);
   daemon.AwaitRest();
@@ -312,8 +313,8 @@ TEST_F(IdentityTest, PagesTakeRoles) {
 
 TEST_F(IdentityTest, SecretsStayOutOfCoreFiles) {
   WriteIdentities("[alice]\nroles = metrics\n" + MakeToken().line);
-  // Returns whether a daemon with these flags leaves a core file in its working directory when
-  // aborted.
+  // Returns whether a daemon with these flags leaves a core file in its working directory when it
+  // is aborted.
   const auto leaves_core = [](const std::vector<std::string>& flags) {
     const TempDir place;
     std::vector<std::string> command = {"/bin/bash",

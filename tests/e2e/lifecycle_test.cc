@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A factor's life through the client library, against a real daemon.
+// Tests the lifecycle of a factor with the client library and a real daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST_F(LifecycleTest, FactorSolveDescribeListRenewRelease) {
   EXPECT_GT(factor.bytes(), n * n * 8);
   EXPECT_GT(factor.timings().total_seconds(), 0);
   EXPECT_GT(factor.timings().factor_seconds(), 0);
-  // crout::Factor computes the default lease's length from these two times.
+  // crout::Factor computes the duration of the default lease from these two times.
   EXPECT_EQ(factor.lease_expire_time().seconds() - factor.create_time().seconds(), 3600);
   EXPECT_EQ(factor.lease_expire_time().nanos(), factor.create_time().nanos());
 
@@ -99,7 +99,7 @@ TEST_F(LifecycleTest, EveryTypeLayoutAndSize) {
     const HostMatrix b = RandomMatrix(n, 2, 8);
     const std::vector<float> b32(b.begin(), b.end());
     for (const v1::Layout layout : {v1::LAYOUT_COLUMN_MAJOR, v1::LAYOUT_ROW_MAJOR}) {
-      // The bytes of A read in row-major order are its transpose.
+      // In row-major order, the bytes of A are those of its transpose.
       const Op op = layout == v1::LAYOUT_ROW_MAJOR ? Op::kTranspose : Op::kNone;
       for (const bool single : {false, true}) {
         SCOPED_TRACE(absl::StrCat("n=", n, " layout=", layout, " float32=", single));
@@ -171,7 +171,7 @@ TEST_F(LifecycleTest, FactorsMultiplyBackToTheMatrix) {
     EXPECT_LT(FactorRatio(a, n, packed, {header.ipiv().begin(), header.ipiv().end()}, unit,
                           DType::kFloat64),
               kThreshold);
-    // The permutation agrees with the interchanges.
+    // The permutation is the result of the interchanges.
     std::vector<int64_t> rows(n);
     for (int64_t i = 0; i < n; ++i) rows[i] = i;
     for (int64_t i = 0; i < n; ++i) std::swap(rows[i], rows[header.ipiv(i) - 1]);
@@ -180,7 +180,7 @@ TEST_F(LifecycleTest, FactorsMultiplyBackToTheMatrix) {
 }
 
 TEST_F(LifecycleTest, OptionsThatReportMore) {
-  // diag(2, -4): determinant -8, condition 2.
+  // diag(2, -4) has the determinant -8 and the condition number 2.
   const HostMatrix a = {2, 0, 0, -4};
   v1::FactorizeOptions options;
   options.set_condition(true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The log of a real daemon: its content, and readers that are slow or gone.
+// Tests the log of a real daemon: its content, and readers that are slow or have disconnected.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A FIFO with a small buffer whose read end the test holds.
+// A FIFO with a small buffer. The test holds its read end.
 class Fifo {
  public:
   Fifo() {
@@ -55,7 +55,7 @@ double Dropped(const Daemon& daemon) {
   return value;
 }
 
-// Makes calls until log lines are dropped. Each line has the maximum length.
+// Makes calls until log lines are dropped. The lines have the maximum length.
 void FillTheLog(const Daemon& daemon) {
   const auto client = daemon.NewClient(std::string(64, 't'));
   do {
@@ -71,7 +71,7 @@ TEST(LogTest, ItsReaderDoesNotRead) {
   const Fifo fifo;
   Daemon daemon({"--log-calls=all"}, "croutd", fifo.path());
   FillTheLog(daemon);
-  // The writer's thread stays blocked.
+  // The thread that writes the log remains blocked, but the daemon serves calls.
   ASSERT_TRUE(daemon.NewClient()->ServerInfo().ok());
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().Wait(), 0);
@@ -87,14 +87,14 @@ TEST(LogTest, ItsReaderIsGone) {
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
-// protobuf logs an error for text that is not UTF-8.
+// protobuf would log an error for the following text, which is not UTF-8.
 TEST(LogTest, LibrariesDoNotWriteThemselves) {
   for (const bool gone : {true, false}) {
     Fifo fifo;
     Daemon daemon({"--log-calls=none"}, "croutd", fifo.path());
     if (gone) fifo.CloseReader();
     const auto client = daemon.NewClient();
-    for (int i = 0; i < 100; ++i) {  // more than the FIFO holds
+    for (int i = 0; i < 100; ++i) {  // more than fits in the FIFO
       ASSERT_EQ(client->Describe("\xff\xfe").status().code(), absl::StatusCode::kInvalidArgument);
     }
     daemon.process().Signal(SIGTERM);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A killed client (croutctl): the daemon then holds what it held before.
+// Tests that the daemon frees all resources of a client (croutctl) that is killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ class LostClientTest : public ::testing::Test {
     handle_ = Factor(2);
   }
 
-  // Factors the identity of order n and returns the handle.
+  // Factors the identity of order n. Returns the handle.
   std::string Factor(int64_t n) {
     const std::vector<double> a = Identity(n);
     const auto factor =
@@ -49,7 +49,8 @@ class LostClientTest : public ::testing::Test {
         << expected << " became " << HoldingsOf(*client_);
   }
 
-  // Kills croutctl once `reached` holds, and expects that the daemon's holdings are as before.
+  // Kills croutctl when `reached` returns true for the resources that the daemon holds. Expects
+  // that the daemon then holds the resources of before.
   void KillWhen(const std::vector<std::string>& arguments,
                 const std::function<bool(const Holdings&)>& reached,
                 const std::string& stdin_path = "") {
@@ -60,7 +61,7 @@ class LostClientTest : public ::testing::Test {
     ExpectSoon(before);
   }
 
-  // Kills croutctl once its job is held at the failpoint `place`.
+  // Kills croutctl when its job is held at the failpoint `place`.
   void KillAt(const std::string& place, const std::vector<std::string>& arguments) {
     const Holdings before = HoldingsOf(*client_);
     const double refused = Refused();
@@ -78,7 +79,7 @@ class LostClientTest : public ::testing::Test {
   // Returns the number of calls that the daemon has ended with an error.
   double Refused() const { return CallsRefused(daemon_.ScrapeMetrics()); }
 
-  // Batching is off, because the failpoints below are those of single jobs.
+  // Batching is off, because the failpoints are in single jobs.
   Daemon daemon_{{"--streams=1", "--gather=off"}, "croutd_test"};
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
   TempDir directory_;
@@ -111,7 +112,7 @@ TEST_F(LostClientTest, WhileItsJobWaits) {
 }
 
 TEST_F(LostClientTest, InTheMiddleOfAnUpload) {
-  // croutctl reads a pipe whose writer stops after a while.
+  // croutctl reads from a pipe whose writer pauses.
   ASSERT_EQ(mkfifo(pipe_.c_str(), 0600), 0);
   Process writer({"/bin/sh", "-c",
                   "exec > " + pipe_ +
@@ -123,8 +124,8 @@ TEST_F(LostClientTest, InTheMiddleOfAnUpload) {
 }
 
 TEST_F(LostClientTest, InTheMiddleOfADownload) {
-  // croutctl writes to a pipe that is no longer read. It therefore reads no more of the 32 MB than
-  // the flow control windows hold.
+  // croutctl writes to a pipe that is no longer read. It therefore receives no more of the 32 MB
+  // than fits in the flow control windows.
   ASSERT_EQ(mkfifo(pipe_.c_str(), 0600), 0);
   Process reader(
       {"/bin/sh", "-c", "exec < " + pipe_ + "; head -c 100 > /dev/null; exec sleep 600"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The last device breaks down: not serving, refusals with the reason, exit 1.
+// Tests a breakdown of the last device: the daemon reports NOT_SERVING, refuses calls with the
+// reason, and exits with 1.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,10 +34,11 @@ TEST(LostDeviceTest, TheDaemonReportsItDrainsAndExitsWithAFailure) {
   daemon.failpoints().Fail("fake_device.healthy", absl::UnavailableError("broke down"));
   EXPECT_EQ(watch.Next(), Health::kNotServing);
   EXPECT_THAT(FactorSmall(*client), FailsWith(absl::StatusCode::kUnavailable, ""));
-  // The factor was in the device's memory.
+  // The factor was in the memory of the device.
   const auto described = client->Describe(factor->handle());
   EXPECT_THAT(described, FailsWith(absl::StatusCode::kNotFound, "device"));
-  // NOT_SERVING is reported before the drain begins. Wait for the drain, then end its grace period.
+  // The daemon reports NOT_SERVING before the drain begins. Waits for the drain, then ends its
+  // grace period.
   EXPECT_TRUE(
       Eventually([&] { return absl::StrContains(daemon.process().Errors(), "drain_grace"); }));
   daemon.failpoints().Advance(absl::Hours(1));

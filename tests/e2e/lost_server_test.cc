@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A server that disappears: the client library returns a status, and the client process survives.
+// Tests a server that disappears: the client library returns a status, and the process of the
+// client continues.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -49,7 +50,7 @@ class LostServerTest : public ::testing::Test {
   std::shared_ptr<client::Client> client_ = daemon_.NewClient();
 };
 
-// A sink that runs an action when the first bytes arrive.
+// A sink that calls a function when the first bytes arrive.
 class CallbackSink : public MatrixSink {
  public:
   explicit CallbackSink(std::function<void()> action) : action_(std::move(action)) {}
@@ -78,7 +79,7 @@ TEST_F(LostServerTest, BeforeACall) {
 }
 
 TEST_F(LostServerTest, DuringAnUpload) {
-  constexpr int64_t n = 4096;  // 128 MiB, of which only the first messages have been sent
+  constexpr int64_t n = 4096;  // 128 MiB, of which only the first messages are sent
   CallOptions call;
   int64_t sent = 0;
   call.on_progress = [&](const client::ProgressUpdate& update) {
@@ -98,7 +99,7 @@ TEST_F(LostServerTest, DuringAReply) {
     Kill();
     killed = true;
   });
-  // The reply has 32 MiB, far more than the connection buffers.
+  // The reply has 32 MiB, much more than fits in the buffers of the connection.
   const auto result = factor.Solve(MatrixSource::Ones(kOrder, 16384), {}, &x);
   EXPECT_TRUE(IsUnreachable(result.status())) << result.status();
   EXPECT_TRUE(killed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// After work, an idle daemon returns to the resident memory that it had before.
+// Tests that an idle daemon returns the memory that it used for work to the system.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kOrder = 1500;  // 17 MiB
 constexpr int kFactors = 8;
 
-// Makes factors and releases them one by one. Returns the resident memory while they existed.
+// Makes factors, then releases them one by one. Returns the resident memory while they existed.
 int64_t WorkAndRelease(Daemon& daemon) {
   const auto client = daemon.NewClient();
   const crout::testing::HostMatrix a = crout::testing::RandomMatrix(kOrder, kOrder, 1);
@@ -40,9 +40,9 @@ TEST(MemoryReturnTest, WhatIsReleasedGoesBackToTheSystem) {
   if (crout::kSanitized) GTEST_SKIP() << "freed memory stays resident";
   Daemon daemon({"--devices=host", "--return-memory-after=100ms"});
   const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
-  for (int round = 0; round < 2; ++round) {  // a second round shows that memory does not accumulate
+  for (int round = 0; round < 2; ++round) {  // memory must not accumulate
     ASSERT_GT(WorkAndRelease(daemon), before + 128 * kMiB) << "the factors are resident";
-    // The margin covers threads' stacks and the buffers of gRPC and OpenBLAS.
+    // The allowance is for stacks of threads and for buffers of gRPC and OpenBLAS.
     EXPECT_TRUE(Eventually([&] {
       return StatusBytes(daemon.process().pid(), "VmRSS") < before + 48 * kMiB;
     })) << StatusBytes(daemon.process().pid(), "VmRSS") / kMiB

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every method and solver of the host device: the service returns the same bits as the kernels.
+// Tests that the service returns the same bits as the kernels, for every method and solver of the
+// host device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,12 +30,13 @@ using crout::testing::JobRunner;
 constexpr int64_t kOrder = 150;
 constexpr int64_t kNrhs = 3;
 
-// Returns "getrf" for ALGORITHM_GETRF.
+// Returns the name in the kernels for a name in the protocol, such as "getrf" for ALGORITHM_GETRF.
 std::string KernelName(std::string name, absl::string_view prefix) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
 }
 
-// Both sides use one core, because the thread count affects the order of some sums.
+// Both the service and the kernels use one core, because the number of threads affects the order of
+// some sums.
 class MethodsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -55,8 +57,8 @@ class MethodsTest : public ::testing::Test {
     return client::MatrixSource::Dense(absl::MakeConstSpan(matrix), kOrder, cols);
   }
 
-  // Runs `factor`, a call that expects progress reports. Each phase begins only when the report of
-  // the previous one has been sent, because reports are skipped while the client reads slowly.
+  // Runs `factor`, a call that expects progress reports. Holds each phase until the previous report
+  // has been sent, because the server skips reports while the client reads slowly.
   void RunAwaitingReports(const std::function<void()>& factor);
   HostFactor Download(const std::string& handle, DType dtype);
   void ExpectSameFactors(v1::Algorithm algorithm, DType dtype);
@@ -66,7 +68,7 @@ class MethodsTest : public ::testing::Test {
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
   const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 1});
   JobRunner runner_{*device_};
-  // Methods without pivoting do not break down on it.
+  // Can be factored without pivoting.
   const HostMatrix a_ = crout::testing::GalleryNamed("diagonally_dominant").make(kOrder);
   const HostMatrix b_ = crout::testing::RandomMatrix(kOrder, kNrhs, 3);
   std::vector<v1::Algorithm> algorithms_;
@@ -154,7 +156,7 @@ void MethodsTest::ExpectSameFactors(v1::Algorithm algorithm, DType dtype) {
 TEST_F(MethodsTest, FactorsAndSolutionsOverTheWire) {
   int compared = 0;
   for (const v1::Algorithm algorithm : algorithms_) {
-    if (algorithm == v1::ALGORITHM_GAUSS_JORDAN) continue;  // leaves no factors; tested below
+    if (algorithm == v1::ALGORITHM_GAUSS_JORDAN) continue;  // no factors; has its own test
     for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
       SCOPED_TRACE(v1::Algorithm_Name(algorithm) + (dtype == DType::kFloat32 ? " float32" : ""));
       ExpectSameFactors(algorithm, dtype);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Streaming calls that a test can stop midway.
+// Streaming calls that a test can interrupt in any phase.
 #ifndef CROUT_TESTS_E2E_OPEN_CALL_H_
 #define CROUT_TESTS_E2E_OPEN_CALL_H_
 
@@ -19,27 +19,27 @@
 
 namespace crout::e2e {
 
-// A call in progress. Request bytes are sent in chunks of 1 MiB.
+// An open call. Requests are sent in chunks of 1 MiB. Used by one thread at a time.
 class OpenCall {
  public:
   virtual ~OpenCall() = default;
 
   grpc::ClientContext& context() { return context_; }
 
-  // Sends the header and the first half of the bytes.
+  // Starts the call, and sends the header and the first half of the payload.
   virtual void SendHalf() = 0;
-  // Sends everything and half-closes.
+  // Starts the call, sends the whole request and closes the sending direction.
   virtual void SendAll() = 0;
-  // Reads until the first bytes of the result arrive. Returns false if the call ends before.
+  // Reads until the first bytes of the result arrive. Returns false if the call ends first.
   virtual bool ReadFirstBytes() = 0;
-  // Reads to the end and returns the status.
+  // Reads to the end of the call. Returns its status.
   virtual absl::Status Finish() = 0;
 
  protected:
   grpc::ClientContext context_;
 };
 
-// A bidirectional call whose request has one payload. `add_chunk` adds a chunk to a message.
+// A bidirectional call whose request has one payload. `first` contains the header.
 template <class Request, class Response>
 class UploadCall : public OpenCall {
  public:
@@ -93,7 +93,7 @@ class UploadCall : public OpenCall {
   const Request first_;
 };
 
-// GetFactors: only the request is sent.
+// A call of GetFactors, whose request has no payload.
 class DownloadCall : public OpenCall {
  public:
   DownloadCall(v1::FactorizationService::Stub* stub, v1::GetFactorsRequest request)

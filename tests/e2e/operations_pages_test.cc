@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The metrics port of a real daemon, in which linked libraries use part of every thread's stack.
+// Tests the metrics port of a real daemon, in which linked libraries use a part of the stack of
+// each thread.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -54,8 +55,8 @@ TEST(OperationsPagesTest, ReadinessEndsWithTheDrainAndLifeDoesNot) {
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
-// There are more half-sent requests than the port serves at a time. The scrape must not wait until
-// they time out: the newest, begun right before the scrape, is still open afterwards.
+// There are more unfinished requests than the port serves at a time. The scrape must not wait until
+// they time out: the newest, which begins just before the scrape, must be open after it.
 TEST(OperationsPagesTest, HalfSentRequestsDoNotDelayAScrape) {
   constexpr absl::Duration kRequestTime = absl::Seconds(5);  // request timeout of the port
   Daemon daemon;

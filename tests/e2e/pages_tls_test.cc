@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Metrics and the status page over TLS, requested with curl: successes and errors.
+// Tests metrics and the status page over TLS, requested with curl.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Exit codes of curl, from its manual page.
+// Exit codes of curl, as in its manual page.
 constexpr int kHandshakeError = 35;
 constexpr int kBadPeerCertificate = 60;
 constexpr int kReceiveError = 56;
@@ -77,7 +77,7 @@ class PagesTlsTest : public ::testing::Test {
                  Flag("token-keys", "keys"), "--token-issuer=sso", "--token-audience=crout"});
     return Tls(std::move(more));
   }
-  // Runs curl. Its output has the reply's header first.
+  // Runs curl. The output begins with the header of the reply.
   Finished Curl(const Daemon& daemon, std::vector<std::string> options,
                 const std::string& path = "/metrics", const std::string& scheme = "https") const {
     options.insert(options.begin(),
@@ -231,7 +231,7 @@ TEST_F(PagesTlsTest, ACertificateWithoutItsLineIsRefused) {
   EXPECT_THAT(Curl(daemon, TokenOptions(scraper_)).output, HasSubstr("HTTP/1.1 200"));
 }
 
-// croutd refuses an expired certificate at start, but a certificate may expire while croutd runs.
+// croutd does not start with an expired certificate, but a certificate may expire while it runs.
 TEST_F(PagesTlsTest, AnExpiredCertificateIsRefusedByTheReader) {
   Daemon daemon(Tls());
   ASSERT_EQ(Curl(daemon, AuthorityOptions()).exit_code, 0);

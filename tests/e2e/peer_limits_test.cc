@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Limits of one connection to a real daemon: headers, streams, pings, silence, age.
+// Tests the limits of a connection to a real daemon: headers, streams, pings, silence, age.
 #include <gmock/gmock.h>
 #include <grpcpp/client_context.h>
 #include <gtest/gtest.h>
@@ -28,12 +28,12 @@ using ::testing::HasSubstr;
 
 std::string Ping() { return Frame(6, 0, 0, std::string(8, 'p')); }
 
-// An HPACK literal that is not added to the table.
+// Returns an HPACK literal that is not added to the dynamic table.
 std::string Header(const std::string& name, const std::string& value) {
   return std::string(1, '\0') + static_cast<char>(name.size()) + name +
          static_cast<char>(value.size()) + value;
 }
-// A GetServerInfo call that is reset at once.
+// Returns the frames of a GetServerInfo call that is reset at once.
 std::string CallAndReset(uint32_t stream) {
   const std::string headers = Header(":method", "POST") + Header(":scheme", "http") +
                               Header(":path", "/crout.v1.FactorizationService/GetServerInfo") +
@@ -53,7 +53,7 @@ double UploadsInFlight(const Daemon& daemon) {
   return value;
 }
 
-// A Factorize call of order 1, whose eight bytes are sent by Complete().
+// A Factorize call of order 1. Complete() sends its eight bytes.
 class OpenCall {
  public:
   explicit OpenCall(v1::FactorizationService::Stub& stub) : stream_(stub.Factorize(&context_)) {
@@ -97,7 +97,7 @@ TEST(PeerLimitsTest, LargeHeadersAreRefused) {
   OpenCall elsewhere(*other_stub);
   ASSERT_TRUE(Eventually([&] { return UploadsInFlight(daemon) == 2; }));
   EXPECT_EQ(ServerInfo(*stub, kTestTimeout, 9000).code(), absl::StatusCode::kResourceExhausted);
-  // gRPC also closes the connection and with it all of its calls, including one that has just
+  // gRPC also closes the connection, and so ends all of its calls, including one that has just
   // begun.
   EXPECT_THAT(beside.Complete().code(),
               AnyOf(absl::StatusCode::kResourceExhausted, absl::StatusCode::kUnavailable));
@@ -121,7 +121,8 @@ TEST(PeerLimitsTest, StreamsOfAConnectionAreBounded) {
   for (const auto& call : calls) EXPECT_OK(call->Complete());
 }
 
-// The first ping may arrive at any time. Each of the others is too early; two are tolerated.
+// The first ping may arrive at any time. Each further ping arrives too early; the server tolerates
+// two.
 TEST(PeerLimitsTest, TooManyPingsEndTheConnection) {
   Daemon daemon;
   HttpPeer patient(daemon.address());
@@ -129,13 +130,13 @@ TEST(PeerLimitsTest, TooManyPingsEndTheConnection) {
   HttpPeer peer(daemon.address());
   ASSERT_TRUE(peer.Send(Preface() + Ping() + Ping() + Ping() + Ping()));
   EXPECT_THAT(peer.ReadToEnd(), HasSubstr("too_many_pings"));
-  // Even if the above took long, at most the first of these is on time.
+  // At most the first of these pings is not too early, even if the test is slow.
   EXPECT_TRUE(patient.Send(Ping() + Ping() + Ping() + Ping())) << "still there";
   EXPECT_THAT(patient.ReadToEnd(), HasSubstr("too_many_pings"));
   EXPECT_OK(daemon.NewClient()->ServerInfo());
 }
 
-// Takes ten seconds, the limit.
+// Takes ten seconds, which is the limit.
 TEST(PeerLimitsTest, SilentConnectionsAreClosed) {
   Daemon daemon;
   HttpPeer silent(daemon.address());
@@ -148,8 +149,8 @@ TEST(PeerLimitsTest, SilentConnectionsAreClosed) {
   EXPECT_OK(daemon.NewClient()->ServerInfo());
 }
 
-// A flood of calls that are reset at once (CVE-2023-44487) costs the server work. It must leave
-// nothing behind, and other clients must be served.
+// Sends a flood of calls that are reset at once (CVE-2023-44487). It must leave nothing behind, and
+// other clients must be served.
 TEST(PeerLimitsTest, ResetStreamsLeaveNothing) {
   Daemon daemon({"--log-calls=none"});
   const auto client = daemon.NewClient();
@@ -160,17 +161,18 @@ TEST(PeerLimitsTest, ResetStreamsLeaveNothing) {
     std::string calls;
     for (int i = 0; i < 500; ++i, stream += 2) calls += CallAndReset(stream);
     if (!peer.Send(calls)) break;
-    // While the flood holds all memory for calls, other clients are asked to retry.
+    // While the flood fills the memory for calls, other clients get errors that ask for a retry.
     EXPECT_TRUE(Eventually([&] { return client->ServerInfo().ok(); }));
   }
-  // The last calls of the flood may hold memory for a moment longer.
+  // The last calls of the flood may hold memory for a short time.
   EXPECT_TRUE(Eventually([&] {
     const auto info = client->ServerInfo();
     return info.ok() && HoldingsIn(*info) == Holdings();
   }));
 }
 
-// Returns whether the channel becomes idle, that is, stops using its connection for new calls.
+// Returns whether the channel becomes idle, which means that it no longer uses its connection for
+// new calls.
 bool BecomesIdle(grpc::Channel& channel) {
   const auto deadline = absl::ToChronoTime(absl::Now() + kTestTimeout);
   return channel.WaitForStateChange(GRPC_CHANNEL_READY, deadline) &&
@@ -191,8 +193,8 @@ TEST(PeerLimitsTest, AgeOfAConnectionCutsNoCall) {
   EXPECT_OK(next.Complete());
 }
 
-// Each message alone exceeds the receive buffers. gRPC, always short of memory, then frees what the
-// daemon has read.
+// Each message exceeds the receive buffers. gRPC is then short of memory, and frees bytes that the
+// daemon has already read.
 TEST(PeerLimitsTest, FullReceiveBuffersDoNotEndTheDaemon) {
   Daemon daemon({"--receive-buffers=1MiB", "--log-calls=none"});
   constexpr int64_t kN = 700;
@@ -206,7 +208,7 @@ TEST(PeerLimitsTest, FullReceiveBuffersDoNotEndTheDaemon) {
         *request.mutable_header()->mutable_matrix() = DenseSpecOf(kN, kN);
         request.set_data(a);
         grpc::ClientContext context;
-        // gRPC itself refuses some of them.
+        // gRPC itself refuses some of the calls.
         (void)Exchange<v1::FactorizeRequest, v1::FactorizeResponse>(stub->Factorize(&context),
                                                                     {request});
       }

@@ -33,10 +33,10 @@ std::vector<char*> Environment() {
   return kept;
 }
 
-// Runs in the child between fork and exec: system calls only.
+// Runs in the child between fork and exec, where only system calls are permitted.
 [[noreturn]] void Exec(char* const* arguments, char* const* environment, const char* in,
                        const char* out, const char* err) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // kill the child if the test dies
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // kills the child if the test ends
   dup2(open(in, O_RDONLY), STDIN_FILENO);
   dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
   dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);

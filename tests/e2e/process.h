@@ -16,11 +16,11 @@
 
 namespace crout::e2e {
 
-// Returns the path of a program of this build: croutd, croutctl or croutd_test. Searches
-// $CROUT_TEST_BIN, the build tree, the test's directory, and bin/ of the installed test tree.
+// Returns the path of croutd, croutctl or croutd_test. Searches $CROUT_TEST_BIN, the build tree,
+// the directory of the test, and bin/ of the installed tests.
 std::string ProgramPath(const std::string& name);
 
-// A temporary directory, removed with its contents.
+// A temporary directory. The destructor removes it with its contents.
 class TempDir {
  public:
   TempDir();
@@ -28,19 +28,21 @@ class TempDir {
   TempDir(const TempDir&) = delete;  // owns the directory
   TempDir& operator=(const TempDir&) = delete;
 
+  // Returns the path of a file in the directory.
   std::string File(const std::string& name) const { return path_ + "/" + name; }
 
  private:
   std::string path_;
 };
 
+// Returns the contents of a file, or "" if it cannot be read.
 std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, const std::string& contents);
 
-// A child process. It runs from construction; the destructor kills and reaps it if it is still
-// running. Standard output and error go to files; standard error can go to a given path instead,
-// such as a FIFO with a reader. Standard input is empty or a file. Crout's environment variables
-// are not passed on. Not thread-safe.
+// A child process. The constructor starts it; the destructor kills it if it still runs. Standard
+// input is the file `stdin_path`, or empty. Standard output and standard error are written to
+// files; standard error can be written to `stderr_path` instead, such as a FIFO with a reader. The
+// environment contains no variables of Crout. Not thread-safe.
 class Process {
  public:
   explicit Process(const std::vector<std::string>& command, const std::string& stdin_path = "",
@@ -51,11 +53,12 @@ class Process {
 
   pid_t pid() const { return pid_; }
   void Signal(int signal) const;
-  // Returns the exit code, or 128 + signal as in a shell, or nullopt if it still runs after
-  // `timeout`.
+  // Waits until the process ends. Returns its exit code, or 128 + signal as in a shell. Returns
+  // nullopt if it still runs after `timeout`.
   std::optional<int> Wait(absl::Duration timeout = testing::kTestTimeout);
   bool running() { return !Wait(absl::ZeroDuration()).has_value(); }
 
+  // Return the standard output and the standard error so far.
   std::string Output() const { return ReadFile(directory_.File("stdout")); }
   std::string Errors() const { return ReadFile(directory_.File("stderr")); }
 
@@ -65,17 +68,18 @@ class Process {
   std::optional<int> exit_code_;
 };
 
-// Returns a field of /proc/PID/status, such as VmRSS, in bytes, or -1 if it is missing.
+// Returns a field of /proc/PID/status, such as VmRSS, in bytes. Returns -1 if it is missing.
 int64_t StatusBytes(pid_t pid, const std::string& field);
 
 // The result of a finished program.
 struct Finished {
-  int exit_code;
+  int exit_code;  // as returned by Process::Wait
   std::string output;
   std::string errors;
 };
 
-// Runs a command to its end. If it does not end, the test fails and the exit code is -1.
+// Runs a command to its end. If it does not end within kTestTimeout, fails the test and returns the
+// exit code -1.
 Finished RunToEnd(const std::vector<std::string>& command, const std::string& stdin_path = "");
 
 }  // namespace crout::e2e

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus that scrapes one daemon, and the queries of a dashboard. Standard library only."""
+"""A real Prometheus that scrapes one daemon, and the queries of a dashboard. Needs only the standard library."""
 
 import contextlib
 import json
@@ -15,12 +15,12 @@ import urllib.parse
 import urllib.request
 
 
-# Seconds to wait for any event: far more than it takes even on a busy machine.
+# Seconds to wait for an event: much more than it takes, even on a busy machine.
 TIMEOUT = 120
 
 
 def wait_until(condition, what):
-    """Polls until condition() is true and returns its value; raises after TIMEOUT."""
+    """Polls until condition() is true. Returns its value. Raises an error after TIMEOUT."""
     deadline = time.monotonic() + TIMEOUT
     while True:
         value = condition()
@@ -32,11 +32,11 @@ def wait_until(condition, what):
 
 
 def free_port():
-    """Returns a port for a program that cannot report an ephemeral port.
+    """Returns a free port for a program that cannot report the port that the system chooses.
 
-    The port is outside the ephemeral range. An ephemeral one could be given to another program before this
-    one listens. It could also become the source port of a client that connects to it, which would then
-    connect to itself.
+    The port is outside the ephemeral range. The system could give an ephemeral port to another program before this
+    one listens. It could also use it as the source port of a client of this port, which would then connect to
+    itself.
     """
     first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
@@ -47,7 +47,7 @@ def free_port():
 
 
 class PrometheusServer:
-    """Runs the configuration in deploy/prometheus with another target and a scrape every second."""
+    """Runs the configuration in deploy/prometheus with another target and with a scrape every second."""
 
     def __init__(self, binary, config_dir, target, work_dir):
         shutil.copytree(config_dir / "rules", work_dir / "rules")
@@ -86,7 +86,7 @@ class PrometheusServer:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
     def query(self, expression):
-        """Returns the instant vector of an expression: {labels: value as text}."""
+        """Returns the current values of an expression: {labels: value as text}."""
         result = self._get("query", query=expression)["result"]
         return {tuple(sorted(sample["metric"].items())): sample["value"][1] for sample in result}
 
@@ -101,14 +101,14 @@ class PrometheusServer:
 
 
 class Dashboard:
-    """The panels of a Grafana dashboard, with its variables substituted as in Grafana."""
+    """The panels of a Grafana dashboard. Variables are substituted as Grafana does."""
 
     def __init__(self, path):
         self.model = json.loads(path.read_text())
         self.panels = [panel for panel in self.model["panels"] if panel["type"] != "row"]
 
     def variables(self, prometheus):
-        """Returns {name: regular expression of all its values}, escaped as in PromQL strings."""
+        """Returns {name of a variable: regular expression for all its values}, escaped for strings in PromQL."""
         values = {}
         for variable in self.model["templating"]["list"]:
             metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)",

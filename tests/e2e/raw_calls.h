@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Calls below the client library: any messages in any order.
+// Calls without the client library: any messages in any order.
 #ifndef CROUT_TESTS_E2E_RAW_CALLS_H_
 #define CROUT_TESTS_E2E_RAW_CALLS_H_
 
@@ -24,7 +24,7 @@ std::string Bytes(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-// Returns the bytes of a diagonally dominant n x n matrix of float64.
+// Returns the bytes of a diagonally dominant n x n float64 matrix.
 inline std::string DominantBytes(int64_t n) {
   std::vector<double> a(static_cast<size_t>(n * n), 0.25);
   for (int64_t i = 0; i < n; ++i) a[static_cast<size_t>(i * (n + 1))] = static_cast<double>(n);
@@ -45,7 +45,8 @@ inline v1::MatrixSpec TextSpec(v1::Dtype dtype = v1::DTYPE_FLOAT64) {
   return spec;
 }
 
-// Sends `messages`, half-closes, reads everything and returns the status.
+// Sends `messages`, closes the sending direction, and reads to the end of the call. Returns its
+// status.
 template <class Request, class Response>
 absl::Status Exchange(std::unique_ptr<grpc::ClientReaderWriter<Request, Response>> stream,
                       const std::vector<Request>& messages) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Real matrices through the whole service: text in, backward error out.
+// Sends matrices from applications as texts to the whole service, and checks the backward errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,8 @@ namespace {
 using crout::testing::HostMatrix;
 using crout::testing::RealMatrix;
 
-// Returns one matrix of every directory, of an order up to kLargest; larger ones take too long.
+// Returns one matrix of each directory. Its order is at most kLargest, because larger ones take too
+// long.
 std::vector<RealMatrix> OneOfEach() {
   constexpr int64_t kLargest = 1300;
   std::set<std::string> seen;
@@ -73,7 +74,7 @@ TEST_F(RealMatricesTest, FactorAndSolveWithASmallBackwardError) {
         client->Solve(factor->handle(),
                       client::MatrixSource::Dense(absl::MakeConstSpan(b), matrix.n, 1), {}, &sink);
     ASSERT_THAT(result, crout::testing::IsOk());
-    if (!std::isfinite(result->backward_error())) continue;  // X overflowed: nearly singular
+    if (!std::isfinite(result->backward_error())) continue;  // X overflows: nearly singular
     EXPECT_LT(result->backward_error(), 1e-12);
     EXPECT_NEAR(result->backward_error(),
                 crout::testing::BackwardError(*a, matrix.n, Op::kNone, x, b, 1), 1e-16);
@@ -84,7 +85,7 @@ TEST_F(RealMatricesTest, FactorAndSolveWithASmallBackwardError) {
   EXPECT_GE(solved, 5);
 }
 
-// Newton matrices of combustion chemistry for three mechanisms, each with its own order.
+// The batch has Newton matrices of combustion chemistry for three mechanisms, each with its order.
 TEST_F(RealMatricesTest, SeqPeleAsOneBatch) {
   std::vector<int64_t> orders;
   std::vector<HostMatrix> matrices, sides;

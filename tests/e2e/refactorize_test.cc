@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Refactorize is atomic: every concurrent Solve uses one complete version and reports its number.
+// Tests that Refactorize is atomic: each concurrent Solve uses one complete version and reports its
+// number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +20,8 @@ namespace {
 constexpr int64_t kOrder = 64;
 constexpr int kVersions = 60;
 
-// Returns v times the identity for version v: each element of the solution for ones is 1 / v.
+// Returns the matrix of version v: v times the identity, so that the solution for ones has elements
+// 1 / v.
 std::vector<double> MatrixOf(int64_t version) {
   std::vector<double> a(kOrder * kOrder);
   for (int64_t i = 0; i < kOrder; ++i)
@@ -97,7 +99,7 @@ TEST(RefactorizeTest, FailureKeepsTheOldVersion) {
   EXPECT_DOUBLE_EQ(x.values<double>()[0], 0.5);
 }
 
-// Without permission to replace, the call fails and reports which version stays.
+// Without the option to replace, the call fails and reports the version that remains.
 TEST(RefactorizeTest, ASingularMatrixReplacesTheFactorOnlyOnRequest) {
   Daemon daemon;
   const auto client = daemon.NewClient();

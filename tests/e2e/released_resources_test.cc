@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// After a cancellation or a deadline, in any call and any phase, the daemon holds what it held
-// before.
+// Tests that the daemon frees the resources of calls that are cancelled or pass their deadline, for
+// each call and each phase.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,13 +36,13 @@ constexpr const char* kCallNames[] = {"Factorize",         "FactorizeText", "Ref
 constexpr const char* kPhaseNames[] = {"Upload", "Queued", "Running", "Download"};
 constexpr const char* kEndingNames[] = {"Cancel", "Deadline"};
 
-// 4 MB as matrix, right-hand sides, solution or factors. A reply has four messages, of which an
-// unread stream accepts one.
+// Matrices, right-hand sides, solutions and factors of this order have 4 MB. A reply has four
+// messages, of which a stream that is not read accepts one.
 constexpr int64_t kOrder = 700;
-// Passes in the phase under test, unless the machine is very slow. Then the call ends in an earlier
-// phase with the same expected result, because it cannot go beyond the phase under test.
+// The deadline passes in the phase under test, because the call cannot leave this phase. On a very
+// slow machine the call ends in an earlier phase, with the same result.
 constexpr absl::Duration kDeadline = absl::Milliseconds(500);
-// Failpoints that the jobs of all calls pass once, before their work.
+// The jobs of all calls reach one of these failpoints once, before their work.
 constexpr const char* kWork[] = {"factorize.factor", "solve.run"};
 
 // Returns a tridiagonal matrix as text.
@@ -54,7 +54,7 @@ std::string SparseText(int64_t n) {
   return text;
 }
 
-// FactorizeAndSolve sends two payloads in sequence.
+// A call of FactorizeAndSolve, which sends two payloads one after the other.
 class BothCall : public UploadCall<v1::FactorizeAndSolveRequest, v1::FactorizeAndSolveResponse> {
  public:
   BothCall(v1::FactorizationService::Stub* stub, v1::FactorizeAndSolveRequest first,
@@ -77,8 +77,8 @@ class BothCall : public UploadCall<v1::FactorizeAndSolveRequest, v1::FactorizeAn
   const std::string rhs_;
 };
 
-// One daemon with one stream serves all cases: state that one case leaves behind makes later cases
-// fail too.
+// A single daemon with one stream serves all cases. If a case leaves resources behind, later cases
+// also fail.
 class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKind, Phase, Ending>> {
  protected:
   static void SetUpTestSuite() {
@@ -153,7 +153,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
       for (const char* place : kWork) daemon_->failpoints().Hold(place);
     }
     if (phase != Phase::kQueued) return;
-    // Another call's job occupies the only stream; the call leaves nothing behind.
+    // The job of another call, which leaves nothing behind, occupies the only stream.
     daemon_->failpoints().Hold("scheduler.job");
     blocker_ = NewCall(CallKind::kFactorizeAndSolve);
     blocker_->SendAll();
@@ -228,8 +228,7 @@ TEST_P(ReleasedResourcesTest, HoldsWhatItHeld) {
   } else {
     absl::SleepFor(absl::FromChrono(call->context().deadline()) - absl::Now());
   }
-  // Read only after the server has ended the call, so that the call ends while its reply is
-  // blocked.
+  // Reads only after the server has ended the call, so that its reply is blocked at that time.
   if (reached) {
     EXPECT_TRUE(Eventually([&] { return Refused() > refused; }));
   }
@@ -237,7 +236,7 @@ TEST_P(ReleasedResourcesTest, HoldsWhatItHeld) {
   EXPECT_EQ(status.code(), ending == Ending::kCancel ? absl::StatusCode::kCancelled
                                                      : absl::StatusCode::kDeadlineExceeded)
       << status;
-  // A running job keeps its resources until it ends; a waiting job returns them at once.
+  // A running job frees its resources when it ends; a waiting job frees them at once.
   if (phase != Phase::kRunning) ExpectSoon(held);
   ReleaseCalls();
   ExpectSoon(before);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Calls that are opened and reset at once (CVE-2023-44487), as fast as a connection accepts them.
+// Tests calls that are opened and reset at once (CVE-2023-44487), as fast as a connection accepts
+// them.
 #include <grpcpp/client_context.h>
 
 #include <atomic>
@@ -36,11 +37,11 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kHostBudget = 512 * kMiB;
 constexpr int64_t kReceiveBuffers = 64 * kMiB;
 constexpr int64_t kCallMemory = 32 * kMiB;
-// The limit on resident memory stated in docs/operations/sizing.md.
+// The limit for resident memory in docs/operations/sizing.md.
 constexpr int64_t kMaxResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + 256 * kMiB;
 
-// An HPACK literal (RFC 7541) that is added to the dynamic table.
+// Returns an HPACK literal (RFC 7541) that is added to the dynamic table.
 std::string Entering(const std::string& name, const std::string& value) {
   return std::string(1, '\x40') + static_cast<char>(name.size()) + name +
          static_cast<char>(value.size()) + value;
@@ -48,7 +49,7 @@ std::string Entering(const std::string& name, const std::string& value) {
 
 constexpr char kServerInfo[] = "/crout.v1.FactorizationService/GetServerInfo";
 
-// Returns the bytes of one connection that opens and resets kCallsOfEach calls of `path`, each in
+// Returns the bytes of a connection that opens and resets kCallsOfEach calls of `path`, each with
 // as few bytes as possible.
 std::string Flood(const std::string& path = kServerInfo) {
   constexpr char kEndHeaders = 4;
@@ -56,7 +57,7 @@ std::string Flood(const std::string& path = kServerInfo) {
   const std::string first = post_http + Entering(":path", path) +
                             Entering(":authority", "localhost") + Entering("te", "trailers") +
                             Entering("content-type", "application/grpc");
-  const std::string later = post_http + "\xc1\xc0\xbf\xbe";  // the dynamic entries added above
+  const std::string later = post_http + "\xc1\xc0\xbf\xbe";  // entries added by `first`
   std::string flood = Preface();
   for (uint32_t call = 0; call < kCallsOfEach; ++call) {
     const uint32_t stream = 2 * call + 1;
@@ -73,8 +74,7 @@ std::vector<std::string> SmallBudgets(std::vector<std::string> more = {}) {
   return more;
 }
 
-// Returns the number of calls that the daemon has answered or ended, excluding the standard
-// services.
+// Returns the number of calls that the daemon has ended, except calls of the standard services.
 int64_t CallsSeen(const std::string& metrics) {
   int64_t calls = 0;
   for (const auto& line : absl::StrSplit(metrics, '\n')) {
@@ -86,7 +86,7 @@ int64_t CallsSeen(const std::string& metrics) {
   return calls;
 }
 
-// Runs `attack` on kConnections threads. Each must return when the server has closed its
+// Calls `attack` on kConnections threads; each call must return when the server has closed its
 // connection. Checks the effects on the daemon and on an honest client.
 template <class Attack>
 void Flooded(Daemon& daemon, client::Client& honest, const Attack& attack) {
@@ -101,10 +101,10 @@ void Flooded(Daemon& daemon, client::Client& honest, const Attack& attack) {
   for (std::thread& attacker : attackers) attacker.join();
   over = true;
   client.join();
-  // Until the last calls of the flood have ended, the memory for calls may be full.
+  // The memory for calls may be full until the last calls of the flood have ended.
   EXPECT_TRUE(Eventually([&] { return honest.ServerInfo().ok(); }));
   EXPECT_LE(StatusBytes(daemon.process().pid(), "VmHWM"), kMaxResident);
-  // All other calls were dropped, or were refused before the server counted them.
+  // Most calls of the flood were dropped or refused before the server counted them.
   EXPECT_LE(CallsSeen(daemon.ScrapeMetrics()) - answered, kConnections * kCallsOfEach / 4);
   EXPECT_TRUE(daemon.Logs({"connection_closed"}));
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(honest) == Holdings(); })) << HoldingsOf(honest);
@@ -124,7 +124,8 @@ TEST_P(PlainFloodTest, IsBounded) {
   });
 }
 
-// A unary method, a streaming method, a standard service and an unknown method.
+// The paths are those of a unary method, a streaming method, a standard service and an unknown
+// method.
 INSTANTIATE_TEST_SUITE_P(Paths, PlainFloodTest,
                          ::testing::Values(kServerInfo, "/crout.v1.FactorizationService/Factorize",
                                            "/grpc.health.v1.Health/Check", "/no.Such/Method"));
@@ -149,7 +150,7 @@ TEST(ResetFloodTest, OfTlsConnectionsIsBounded) {
   });
 }
 
-// Many clients behind one connection cancel every second call at once.
+// Many clients share a connection and cancel every second call at once.
 TEST(ResetFloodTest, AProxyWhoseClientsCancelStaysConnected) {
   constexpr int kClients = 64;
   constexpr int kCallsOfClient = 60;

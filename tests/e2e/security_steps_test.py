@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the steps by which docs/operations/security.md and docs/install.md set up TLS and identities, as written.
+"""Runs the steps in docs/operations/security.md and docs/install.md that set up TLS and identities, as written.
 
 usage: security_steps_test.py CROUTD CROUTCTL
 
-All lines run in one shell, in an empty directory that contains deploy/, with croutd and croutctl on the PATH.
-Ports are replaced by free ones. A line must exit with 0, or with the code in its comment `# exit code N`.
+All lines run in one shell, in a directory that contains only deploy/, with croutd and croutctl on the PATH. Ports
+are replaced by free ports. A line must exit with 0, or with the code in its comment `# exit code N`.
 """
 
 import os
@@ -26,7 +26,7 @@ PROGRAMS = []
 
 
 def block_after(path, marker):
-    """Returns the fenced block that follows a line of a page."""
+    """Returns the fenced block after the line `marker` of a page."""
     text = (ROOT / path).read_text(encoding="utf-8")
     return re.search(r"```\n(.*?)```", text[text.index(marker):], re.DOTALL).group(1)
 
@@ -60,7 +60,7 @@ class Shell:
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def run(self, command):
-        """Returns the command's exit code and its standard output."""
+        """Runs a command. Returns its exit code and its standard output."""
         command = re.sub(r"\b50051\b", self.port, command)
         self.process.stdin.write(f"{command}\necho; echo @@ $?\n" if command.endswith("&") else
                                  f"{command}\ncode=$?; echo; echo @@ $code\n")

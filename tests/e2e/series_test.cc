@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// crout::Series against a real daemon: solutions are accurate, and an interrupted stream leaves a
-// factor from which the series can be resumed.
+// Tests crout::Series against a real daemon: solutions are accurate, and an interrupted stream
+// leaves a factor with which the series can be resumed.
 #include "crout/series.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,8 @@ constexpr int64_t kOrder = 30;
 
 class SeriesTest : public ::testing::Test {
  protected:
-  // Returns a diagonally dominant matrix whose distance from that of step 0 grows with each step.
+  // Returns a diagonally dominant matrix. Its distance from the matrix of step 0 grows with each
+  // step.
   static std::vector<double> MatrixOf(int step) {
     std::vector<double> a(kOrder * kOrder);
     for (int64_t i = 0; i < kOrder; ++i) {
@@ -57,7 +58,8 @@ class SeriesTest : public ::testing::Test {
     return series.Step(rhs_, &x);
   }
 
-  // Returns the componentwise residual of x_ relative to the sum of its terms' magnitudes.
+  // Returns the largest component of the residual of x_, divided by the sum of the moduli of its
+  // terms.
   double Error(const std::vector<double>& a) const {
     double worst = 0;
     for (int64_t i = 0; i < kOrder; ++i) {
@@ -107,7 +109,7 @@ TEST_F(SeriesTest, StepsAreSolvedWithTheFactorThatIsThere) {
 
 TEST_F(SeriesTest, ValuesTravelInPlaceOfTexts) {
   Series series(client_, Reusing());
-  // The lower triangle by columns, with the first entry split over two lines.
+  // The text lists the lower triangle by columns, with the first entry split over two lines.
   std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", kOrder, " ",
                                   kOrder, " ", kOrder * (kOrder + 1) / 2 + 1, "\n1 1 1\n");
   std::vector<double> a(kOrder * kOrder);
@@ -131,7 +133,7 @@ TEST_F(SeriesTest, ValuesTravelInPlaceOfTexts) {
   EXPECT_LT(Error(a), 1e-13);
   values.pop_back();
   EXPECT_THAT(step(), testing::FailsWith(absl::StatusCode::kInvalidArgument, "values"));
-  // The failed step ended the stream, and the kept text with it.
+  // The failed step ended the stream, and so removed the stored text.
   EXPECT_EQ(Reason(step().status()), "MATRIX_GONE");
   EXPECT_OK(series.Close());
 }
@@ -140,7 +142,7 @@ TEST_F(SeriesTest, ValuesOfOtherEntriesAreRefused) {
   Series series(client_, Reusing());
   std::vector<double> values(2 * kOrder - 1, 1);
   std::fill_n(values.begin(), kOrder, 60);
-  // The diagonal and the subdiagonal. The transpose has a superdiagonal instead.
+  // The matrix has a diagonal and a subdiagonal. Its transpose has a superdiagonal instead.
   std::vector<int32_t> rows, cols;
   for (int32_t i = 0; i < kOrder; ++i) {
     rows.push_back(i);
@@ -181,7 +183,7 @@ TEST_F(SeriesTest, ChangesTravelInPlaceOfMatrices) {
       series.Step(client::MatrixChange::Entries<double>(rows, cols, values), rhs_, &x).status());
   EXPECT_LT(Error(a), 1e-13);
 
-  const std::vector<double> u = MatrixOf(1);  // kOrder x kOrder; two columns are used
+  const std::vector<double> u = MatrixOf(1);  // two of its kOrder columns are used
   const auto two = absl::MakeConstSpan(u).subspan(0, 2 * kOrder);
   for (int64_t j = 0; j < kOrder; ++j) {
     for (int64_t i = 0; i < kOrder; ++i) {
@@ -195,7 +197,7 @@ TEST_F(SeriesTest, ChangesTravelInPlaceOfMatrices) {
               testing::FailsWith(absl::StatusCode::kInvalidArgument, "30 x 3"));
   EXPECT_THAT(series.Step(client::MatrixChange::Entries<double>(rows, {}, values), rhs_, &x),
               testing::FailsWith(absl::StatusCode::kInvalidArgument, "2 values"));
-  // These changes were not sent.
+  // The client has sent none of these changes.
   ASSERT_OK(StepWithoutMatrix(series).status());
   EXPECT_LT(Error(a), 1e-13);
 }
@@ -276,7 +278,7 @@ TEST_F(SeriesTest, NothingIsLeftBehind) {
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client_) == before; }));
 }
 
-// The connection's flow control window is smaller than a reply.
+// The flow control window of the connection is smaller than a reply.
 TEST_F(SeriesTest, AClientThatDoesNotReadGetsNoFurtherReplies) {
   constexpr int kSteps = 6;
   constexpr int64_t kColumns = (int64_t{4} << 20) / (kOrder * sizeof(double));
@@ -301,8 +303,8 @@ TEST_F(SeriesTest, AClientThatDoesNotReadGetsNoFurtherReplies) {
     stream->WritesDone();
   });
   const auto begun = [&] { return daemon_.failpoints().reached("series.step"); };
-  // The second step has arrived and is held. A call whose step is complete leaves the payload phase
-  // unless it is held.
+  // Returns whether the second step has arrived and is held: otherwise the call would leave the
+  // payload phase.
   const auto held = [&] {
     const auto received = SampleOf(daemon_.ScrapeMetrics(), "crout_received_bytes_total");
     return received.value_or(0) >= 2.0 * static_cast<double>(rhs_bytes) &&
@@ -324,7 +326,7 @@ TEST_F(SeriesTest, AClientThatDoesNotReadGetsNoFurtherReplies) {
   }
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_TRUE(stream->Finish().ok());
-  context.TryCancel();  // Unblocks the sender if the test failed.
+  context.TryCancel();  // unblocks the sender if the test has failed
   sender.join();
 }
 

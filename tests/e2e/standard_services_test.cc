@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// gRPC health checks, reflection and the pages of the metrics port: authorization, duration and
-// concurrency limits.
+// Tests gRPC health checks, reflection and the pages of the metrics port: authorization, and limits
+// for duration and number.
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -33,7 +33,7 @@ constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kReflect[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 constexpr char kListServices[] = "\x3a\x01*";  // field 7, "*"
 
-// A call of any method with raw request bytes.
+// A call of any method, whose requests are given as bytes.
 class RawCall {
  public:
   RawCall(const std::shared_ptr<grpc::Channel>& channel, const char* method,
@@ -49,7 +49,7 @@ class RawCall {
     context_.TryCancel();
     if (!ended_) End().IgnoreError();
   }
-  RawCall(const RawCall&) = delete;  // the call refers to it
+  RawCall(const RawCall&) = delete;  // the call refers to the object
   RawCall& operator=(const RawCall&) = delete;
 
   void Query(const std::string& message) {
@@ -57,7 +57,7 @@ class RawCall {
     call_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
     Await();
   }
-  // Returns whether a reply arrived.
+  // Returns whether a reply arrives.
   bool Read() {
     grpc::ByteBuffer reply;
     call_->Read(&reply, nullptr);
@@ -70,7 +70,7 @@ class RawCall {
     ended_ = true;
     return client::ToAbslStatus(status);
   }
-  // Returns the status of a refused call, or OK if a reply arrives.
+  // Returns OK if a reply arrives; otherwise returns the status of the call.
   absl::Status Refusal() { return Read() ? absl::OkStatus() : End(); }
 
  private:
@@ -92,7 +92,7 @@ class StandardServicesTest : public ::testing::Test {
  protected:
   StandardServicesTest() { Write(Line("probe", "metrics") + Line("solver", "solve")); }
 
-  // Returns the section of an identity whose token equals its name.
+  // Returns the section of an identity. Its token equals its name.
   static std::string Line(const std::string& name, const std::string& role) {
     return absl::StrCat("[", name, "]\ntenants = a\nroles = ", role,
                         "\ntoken = ", FormatTokenHash(HashToken(name)), "\n");
@@ -180,7 +180,7 @@ TEST_F(StandardServicesTest, RequestsAreBoundedAndSmall) {
   EXPECT_EQ(CheckHealth(daemon.NewChannel(), "none"), Health::kUnknownService);
 }
 
-// Open calls of any standard service do not lock out new ones.
+// However many calls of the standard services are open, new ones are served.
 TEST_F(StandardServicesTest, TheOldestCallsAreEvicted) {
   constexpr int kMax = 1024;
   constexpr int kOfConnection = 200;
@@ -189,12 +189,13 @@ TEST_F(StandardServicesTest, TheOldestCallsAreEvicted) {
   std::deque<RawCall> calls;
   calls.emplace_back(channel, kWatch);
   calls.back().Query("");
-  ASSERT_TRUE(calls.back().Read());  // answered before the others start, so it is the oldest
-  // Open one call more than allowed. The order of arrival over different connections is undefined.
+  ASSERT_TRUE(calls.back().Read());  // answered before the others begin, so it is the oldest
+  // Opens one call more than permitted. The order of arrival over different connections is
+  // undefined.
   for (int i = 1; i <= kMax; ++i) {
     if (i % kOfConnection == 0) channel = daemon.NewChannel();
     calls.emplace_back(channel, i % 2 == 0 ? kWatch : kReflect);
-    if (i % 4 == 0) calls.back().Query("");  // the others have not sent a request yet
+    if (i % 4 == 0) calls.back().Query("");  // the other calls send no request
   }
   const auto is_over = [&](RawCall& call) {
     while (call.Read()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A start of croutd on a system that starts too few threads, gRPC's and OpenMP's among them.
+// Tests the start of croutd on a system that can start only few threads, including those of gRPC
+// and OpenMP.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

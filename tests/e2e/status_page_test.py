@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parses the status page of a real daemon as strict XML while calls arrive, stay and end.
+"""Parses the status page of a real daemon as strict XML while calls begin, run and end.
 
 usage: status_page_test.py CROUTD CROUTCTL
 """
@@ -26,13 +26,13 @@ CROUTD = CROUTCTL = None
 
 
 def matrix():
-    """Returns a diagonally dominant matrix as text."""
+    """Returns the text of a diagonally dominant matrix."""
     values = [f"{ORDER if i == j else 1}\n" for j in range(ORDER) for i in range(ORDER)]
     return f"%%MatrixMarket matrix array real general\n{ORDER} {ORDER}\n" + "".join(values)
 
 
 def rows(page, title):
-    """Returns the cells' texts of the table below a heading, by row, without the header row."""
+    """Returns the rows of the table below a heading, as texts of the cells, without the header row."""
     for section in page.iter("section"):
         heading = section.find("h2")
         if heading is not None and heading.text == title:
@@ -61,22 +61,22 @@ class StatusPageTest(unittest.TestCase):
         return [CROUTCTL, f"--server={self._listen}", f"--tenant={TENANT}", *arguments]
 
     def _factor(self, *arguments):
-        """Factors the matrix and returns the handle."""
+        """Factors the matrix. Returns the handle."""
         done = subprocess.run(self._command("--json", "factor", "-", f"--name={NAME}", *arguments),
                               input=matrix(), text=True, stdout=subprocess.PIPE, timeout=TIMEOUT,
                               check=True)
         return json.loads(done.stdout)["handle"]
 
     def _get(self):
-        """Returns the page's text and its tree. Fails if the page is not well-formed."""
+        """Returns the text of the page and its tree. Fails if the page is not well-formed."""
         with urllib.request.urlopen(f"http://{self._metrics}/", timeout=TIMEOUT) as reply:
             self.assertEqual(reply.headers["Content-Type"], "text/html; charset=utf-8")
             text = reply.read().decode("utf-8")
         return text, xml.etree.ElementTree.fromstring(text)
 
     def _wait(self, condition):
-        """Returns the page once it satisfies the condition. A client sees the end of a call before the page
-        shows it.
+        """Waits until the page satisfies the condition, because the client sees the end of a call before the page
+        shows it. Returns the page.
         """
         end = time.monotonic() + TIMEOUT
         while True:
@@ -93,9 +93,7 @@ class StatusPageTest(unittest.TestCase):
 
     @unittest.skipIf(shutil.which("chromium") is None, "no chromium")
     def test_a_browser_shows_it_all(self):
-        """Checks that a headless browser displays the whole page and that the page's own policy blocks
-        nothing.
-        """
+        """Tests that a headless browser displays the whole page, and that the policy of the page blocks nothing."""
         self._factor("--algorithm=icmpp", "--section-size=8")
         self._wait(lambda page: len(rows(page, "Slowest calls of the last hour")) == 1)
         shown = subprocess.run(
@@ -122,7 +120,7 @@ class StatusPageTest(unittest.TestCase):
         self.assertEqual(page.find(".//svg").get("viewBox"), "0 0 5 5")
         covered = sum(int(rect.get("width")) for rect in page.iter("rect"))
         self.assertEqual(covered, 25)
-        # A handle is a capability, and a name is private to its tenant.
+        # A handle gives access to the factor, and a name is private to its tenant.
         self.assertNotIn(handle[:6], text)
         self.assertNotIn(NAME, text)
 
@@ -130,7 +128,7 @@ class StatusPageTest(unittest.TestCase):
         upload = subprocess.Popen(self._command("factor", "-"), stdin=subprocess.PIPE,
                                   stdout=subprocess.DEVNULL)
         banner, rest = matrix().encode().split(b"\n", 1)
-        # More than the client buffers before it sends.
+        # Writes more than the client buffers before it sends.
         upload.stdin.write(banner + b"\n" + b"% a comment\n" * 300000)
         upload.stdin.flush()
         _, page = self._wait(

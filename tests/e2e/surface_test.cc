@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The daemon's other interfaces: health, reflection, metrics, addresses, flags.
+// Tests other interfaces of the daemon: health, reflection, metrics, addresses, flags.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -59,7 +59,8 @@ TEST(SurfaceTest, MetricsAreThereAtZeroAndMoveWithLoad) {
   EXPECT_THAT(daemon.ScrapeMetrics(), ::testing::Not(::testing::HasSubstr(handle)));
 }
 
-// The size of an idle scrape: series of unused label values are not exported.
+// Series with label values that are not used are not exported, so that the scrape of an idle daemon
+// is small.
 TEST(SurfaceTest, IdleDaemonExportsFewSeries) {
   Daemon daemon;
   const std::string metrics = daemon.ScrapeMetrics();
@@ -106,8 +107,8 @@ TEST(SurfaceTest, LogsAreJsonWithoutPayload) {
   EXPECT_EQ(log.front(), '{');
 }
 
-// The stack size is too small for the libraries' thread-local memory, and the matrix is large
-// enough for several threads.
+// The stack size in the environment is too small for the thread-local memory of libraries. The
+// matrix is so large that several threads are used.
 TEST(SurfaceTest, SmallStacksOfTheEnvironmentDoNotEndIt) {
   setenv("OMP_STACKSIZE", "16k", 1);
   Daemon daemon;

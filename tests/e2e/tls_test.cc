@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// TLS listeners with real certificates: accepted and rejected clients, and refused configurations.
+// Tests TLS listeners with real certificates: accepted and rejected clients, and refused
+// configurations.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
@@ -47,7 +48,7 @@ class TlsTest : public ::testing::Test {
     return flags;
   }
 
-  // Returns credentials that trust `authority` and present the certificate `name`, or none.
+  // Returns credentials that trust `authority` and present the certificate `name`, if given.
   std::shared_ptr<grpc::ChannelCredentials> Credentials(const std::string& authority,
                                                         const std::string& name = "") const {
     grpc::SslCredentialsOptions options;
@@ -59,7 +60,7 @@ class TlsTest : public ::testing::Test {
     return grpc::SslCredentials(options);
   }
 
-  // Returns croutd's error message with --check-config, or "taken" if it accepts the flags.
+  // Returns the error message of croutd with --check-config, or "taken" if it accepts the flags.
   static std::string Refusal(std::vector<std::string> flags) {
     flags.insert(flags.begin(), {ProgramPath("croutd"), "--check-config"});
     const Finished finished = RunToEnd(flags);
@@ -69,7 +70,7 @@ class TlsTest : public ::testing::Test {
   const TempDir files_;
 };
 
-// Makes the first call of a new connection.
+// Calls the daemon on a new connection.
 grpc::Status Call(const std::string& address,
                   const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
@@ -151,7 +152,7 @@ TEST_F(TlsTest, SpeaksTls12AndNewer) {
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_3"), HasSubstr("Protocol version: TLSv1.3"));
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_2"), HasSubstr("Protocol version: TLSv1.2"));
   EXPECT_THAT(daemon.process().Errors(), Not(HasSubstr("unsupported protocol")));
-  // At security level 0 the client accepts these versions, so that only the server can refuse them.
+  // At security level 0 the client offers these versions, so that only the server can refuse them.
   for (const std::string old : {"-tls1_1", "-tls1"}) {
     EXPECT_THAT(Handshake(daemon.address(), old + " -cipher DEFAULT@SECLEVEL=0"),
                 Not(HasSubstr("Protocol version")))
@@ -195,7 +196,7 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
   EXPECT_TRUE(call_old()) << "its connection goes on";
 }
 
-// Certificate tools replace a whole directory, so that both files always belong to the same issue.
+// Tools for certificates replace a whole directory, so that certificate and key always match.
 TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
   MakeAuthority(files_, "next");
   const auto issue = [&](const std::string& directory, const std::string& authority) {
@@ -263,7 +264,7 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   EXPECT_TRUE(scraped("crout_file_refused{file=\"tls\"} 0"));
 }
 
-// A TCP connection that has sent `bytes` and waits.
+// A TCP connection that sends `bytes` and then waits.
 class Silent {
  public:
   Silent(const std::string& address, const std::string& bytes)
@@ -281,7 +282,7 @@ class Silent {
   Silent(const Silent&) = delete;  // owns the socket
   Silent& operator=(const Silent&) = delete;
   bool connected() const { return connected_; }
-  // Returns whether the other side has not closed the connection.
+  // Returns whether the server has not closed the connection.
   bool open() const {
     char byte;
     return recv(fd_, &byte, 1, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
@@ -292,7 +293,7 @@ class Silent {
   bool connected_ = false;
 };
 
-// Opens `count` connections. Half of them send nothing, half the beginning of a handshake.
+// Opens `count` connections. Half of them send nothing, the others the begin of a handshake.
 std::vector<std::unique_ptr<Silent>> Unfinished(const std::string& address, int count) {
   std::vector<std::unique_ptr<Silent>> silent;
   for (int i = 0; i < count; ++i) {
@@ -331,7 +332,7 @@ TEST_F(TlsTest, UnfinishedHandshakesDoNotBlockClients) {
   EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
 }
 
-// Anyone can cause failed handshakes, so their log lines must not displace others.
+// Log lines of failed handshakes must not displace others, because anyone can cause them.
 TEST_F(TlsTest, HandshakesThatFailAreCountedAndDoNotFillTheLog) {
   constexpr int kAttempts = 300;
   constexpr double kLinesPerSecond = 10;
@@ -354,7 +355,7 @@ TEST_F(TlsTest, HandshakesThatFailAreCountedAndDoNotFillTheLog) {
   EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
 }
 
-// gRPC's own listener would stop permanently when descriptors run out.
+// The listener of gRPC would stop permanently if the file descriptors were exhausted.
 TEST_F(TlsTest, ConnectionsBeyondTheLimitDoNotStopTheListener) {
   Daemon daemon(ServerFlags({"--max-connections=50"}));
   const auto silent = Unfinished(daemon.address(), 200);
@@ -404,7 +405,7 @@ TEST_F(TlsTest, FilesThatCannotServeAreRefusedAtTheStart) {
   }
   ASSERT_EQ(chmod(files_.File("server.key").c_str(), 0640), 0);
   EXPECT_EQ(with("server.crt", "server.key"), "taken");
-  // Anyone who can write to these files decides who is trusted.
+  // The files must not be writable by others, because they determine which peers are trusted.
   const std::vector<std::string> asking = ServerFlags({Flag("tls-client-ca", "ca.crt")});
   for (const char* const name : {"ca.crt", "server.crt"}) {
     for (const mode_t bad : {0666, 0664, 0602}) {

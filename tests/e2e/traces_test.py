@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Spans of a real daemon's calls, as received by an OTLP/HTTP receiver, and receivers that accept none.
+"""Tests the spans that an OTLP/HTTP receiver gets from a real daemon, and receivers that accept none.
 
 usage: traces_test.py CROUTD CROUTCTL
 """
@@ -26,7 +26,7 @@ CROUTD = CROUTCTL = None
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Accepts spans, or answers with another status."""
+    """A receiver that accepts spans, or that replies with another status."""
 
     def __init__(self, status=200):
         requests = self.requests = []
@@ -69,7 +69,7 @@ class TracesTest(unittest.TestCase):
             r"croutd ready listen=(\S+) metrics=(\S+)", self._daemon.stdout.readline()).groups()
 
     def stop(self):
-        """Stops the daemon and returns the seconds that this took."""
+        """Stops the daemon. Returns the seconds that this took."""
         begin = time.monotonic()
         if self._daemon.poll() is None:
             self._daemon.send_signal(signal.SIGTERM)
@@ -100,8 +100,8 @@ class TracesTest(unittest.TestCase):
         receiver = Receiver()
         self.addCleanup(receiver.stop)
         self.start(f"http://127.0.0.1:{receiver.server_port}/otlp/")
-        self.factor()  # belongs to no trace
-        self.factor("00")  # belongs to a trace that its caller does not record
+        self.factor()  # is part of no trace
+        self.factor("00")  # is part of a trace that the caller does not record
         self.factor("01")
         self.wait(lambda: self.counters()[0] == 1, "an exported call")
         self.assertEqual({request[:2] for request in receiver.requests},
@@ -132,7 +132,7 @@ class TracesTest(unittest.TestCase):
         self.start(f"http://127.0.0.1:{receiver.server_port}")
         self.factor("01")
         self.wait(lambda: self.counters() == (0, 1, 0), "a dropped call")
-        self.factor("01")  # still served
+        self.factor("01")  # is served
 
     def test_a_receiver_that_is_not_there(self):
         self.start(f"http://127.0.0.1:{free_port()}")
@@ -143,13 +143,13 @@ class TracesTest(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             self.start(f"http://127.0.0.1:{silent.getsockname()[1]}")
             self.factor("01")
-            with silent.accept()[0]:  # the request is in flight
+            with silent.accept()[0]:  # the request has arrived
                 self.factor("01")
                 self.assertEqual(self.counters()[0], 0)
                 self.assertLess(self.stop(), TIMEOUT / 2)
 
     def test_a_receiver_that_is_slow(self):
-        """The receiver sends two bytes a second; the request has a total time limit."""
+        """Tests a receiver that sends two bytes per second: the whole request has a time limit."""
         with socket.create_server(("127.0.0.1", 0)) as slow:
             self.start(f"http://127.0.0.1:{slow.getsockname()[1]}")
             self.factor("01")

@@ -49,8 +49,8 @@ TEST_F(RegistryTest, AutoTakesTheFastest) {
   EXPECT_EQ(for_u->name(), "trsm");
 }
 
-// Small orders are measured when the device is created, so the choice for them depends on the
-// machine.
+// Expects no particular method: for small orders the choice depends on times that are measured when
+// the device is created.
 TEST_F(RegistryTest, AutoTakesWhatIsPredictedToBeTheFastestThatPivots) {
   for (const int64_t n : {0, 1, 10, 40, 100, 1000, 10000}) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -125,8 +125,8 @@ TEST_F(RegistryTest, SparseFactorsHaveTheirOwnSolver) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "cannot use a factor"));
 }
 
-// An analysis with the costs of a matrix with one front, or with as many fronts as columns. Nothing
-// was eliminated.
+// An analysis that has only the costs of a matrix: with one front, or with as many fronts as
+// columns.
 Analysis WithFronts(int64_t n, int64_t fronts) {
   Analysis analysis;
   analysis.n = n;
@@ -164,7 +164,7 @@ TEST_F(RegistryTest, AnAbsentMethodReportsTheReason) {
 
 TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {
   const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
-    // It also predicts the least time.
+    // ToyLu predicts less time than any other method, but supports only float64.
     catalogue.algorithms.push_back(std::make_unique<ToyLu>("doubles"));
     catalogue.direct_solvers.push_back(std::make_unique<PlainDirectSolver>(
         MethodTraits{.name = "floats", .description = "", .types = {DType::kFloat32}}));

@@ -40,7 +40,7 @@ class ComplexFactorTest : public ComplexGalleryTest {
     const ComplexMatrix a = Rounded(kind_.make(n), dtype_);
     ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner_.Factor(method_, a, n, dtype_));
     EXPECT_EQ(factor.info, kind_.singular_at(n));
-    // With the unit diagonal in U, a singular matrix need not have a factorization.
+    // With the unit diagonal in U, a singular matrix may have no factorization.
     if (factor.info > 0 && factor.unit_diagonal == UnitDiagonal::kU) return;
     EXPECT_LT(FactorRatio(a, n, factor.lu, factor.ipiv, factor.unit_diagonal, dtype_), kThreshold);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests complex methods of the host beyond factoring and solving: values by hand, stops, warm
-// starts, tolerances, refusals, non-finite values, predictions.
+// Tests complex methods of the host beyond factoring and solving: values computed by hand, stops,
+// warm starts, tolerances, refused input, non-finite values, predictions.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -54,7 +54,7 @@ TEST_P(ComplexMethodsTest, FactorsAndSolvesByHand) {
                                        : ComplexMatrix{2.0 * i, -4, -0.5 * i, 3.0 * i};
     EXPECT_EQ(factor.lu, expected) << method;
   }
-  // With exchanged rows. x = [1; i] is the solution of these systems.
+  // getrf exchanges the rows. The solution of the following systems is x = [1; i].
   ASSERT_OK_AND_ASSIGN(MethodFactor factor, runner_.Factor("getrf", a, 2, dtype_));
   EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{2, 2}));
   for (const char* solver : {"getrs", "trsm", "ss", "is"}) {
@@ -107,7 +107,7 @@ TEST_P(ComplexMethodsTest, WithoutPivotingAZeroEndsIt) {
   }
 }
 
-// The reciprocals in BLAS overflow for these pivots.
+// Subnormal pivots, whose reciprocals overflow. BLAS multiplies by reciprocals.
 TEST_P(ComplexMethodsTest, SubnormalPivotsAreNotZero) {
   const double s = RealOf(dtype_) == DType::kFloat32 ? 0x1p-140 : 0x1p-1060;
   const Complex i{0, 1};
@@ -117,7 +117,7 @@ TEST_P(ComplexMethodsTest, SubnormalPivotsAreNotZero) {
     EXPECT_EQ(factor.info, 0) << method;
     EXPECT_LT(Ratio(a, factor), kThreshold) << method;
   }
-  // A row of subnormal numbers. Its quotients by the pivot have the usual size.
+  // A row of subnormal numbers, whose quotients by the pivot are normal.
   const int64_t n = 100;
   ComplexMatrix b = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (int64_t j = 0; j < n; ++j) b[5 + j * n] *= s;
@@ -184,7 +184,7 @@ TEST_P(ComplexMethodsTest, AStartWithUnitLIsRescaledAndAToleranceSavesSweeps) {
   ASSERT_OK_AND_ASSIGN(const MethodFactor cold, runner_.Factor("icmpp", a, n, dtype_, parameters));
   ASSERT_OK_AND_ASSIGN(parameters.start, runner_.Keep(start));
   ASSERT_OK_AND_ASSIGN(const MethodFactor exact, runner_.Factor("icmpp", a, n, dtype_, parameters));
-  EXPECT_EQ(exact.ipiv, start.ipiv);  // getrf's row order is suitable
+  EXPECT_EQ(exact.ipiv, start.ipiv);  // icmpp accepts getrf's row order
   EXPECT_LT(Ratio(a, exact), kThreshold);
   parameters.tolerance = 1e-2;
   ASSERT_OK_AND_ASSIGN(const MethodFactor rough, runner_.Factor("icmpp", a, n, dtype_, parameters));
@@ -199,7 +199,7 @@ TEST_P(ComplexMethodsTest, TheSweepLimitAborts) {
 }
 
 TEST_P(ComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
-  // l_10 is not finite in one part only.
+  // Only one part of l_10 is not finite.
   for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}, Complex{0, INFINITY}}) {
     for (const char* method : {"icm", "icmpp"}) {
       EXPECT_THAT(runner_.Factor(method, {1, bad, 0, 1}, 2, dtype_),

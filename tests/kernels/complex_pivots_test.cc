@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that pivots of complex matrices are chosen by |Re| + |Im|, like LAPACK's, not by the
+// Tests that pivots of complex matrices are chosen by |Re| + |Im|, as in LAPACK, and not by the
 // modulus.
 #include <complex>
 #include <utility>
@@ -17,7 +17,7 @@ using Complex = std::complex<double>;
 
 double Modulus(Complex x) { return std::abs(x); }
 
-// Returns the interchanges of Gaussian elimination that pivots on the first element with the
+// Returns the interchanges of Gaussian elimination whose pivot is the first element with the
 // largest `measure`.
 std::vector<int64_t> PivotsBy(double (*measure)(Complex), ComplexMatrix a, int64_t n) {
   std::vector<int64_t> ipiv(n);

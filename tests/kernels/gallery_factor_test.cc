@@ -30,7 +30,7 @@ class GalleryFactorTest
   JobRunner runner_{*device_};
 };
 
-// Largest |u_ij|. With the unit diagonal in U, of diag(L) U.
+// Returns the largest |u_ij|, or the largest element of diag(L) U if U has the unit diagonal.
 double LargestU(const HostFactor& factor, int64_t n, UnitDiagonal unit) {
   double largest = 0;
   for (int64_t j = 0; j < n; ++j) {
@@ -73,11 +73,11 @@ void GalleryFactorTest::Check(int64_t n) {
     EXPECT_EQ(summary.pivot_growth, 1);
   } else if (!std::isfinite(largest_u)) {
     EXPECT_EQ(summary.pivot_growth, std::numeric_limits<double>::infinity());
-    return;  // The factor overflowed, which the summary reports.
+    return;  // the factor overflowed, as reported
   } else {
     EXPECT_NEAR(summary.pivot_growth, largest_u / largest_a, 1e-12 * summary.pivot_growth);
   }
-  // With the unit diagonal in U, a singular matrix need not have a factorization.
+  // With the unit diagonal in U, a singular matrix may have no factorization.
   if (summary.info > 0 && summary.unit_diagonal == UnitDiagonal::kU) return;
   // Partial pivoting is stable only if the growth is small. Wilkinson's matrix has large growth.
   const double threshold = kind_.name == "gfpp" ? kThreshold * summary.pivot_growth : kThreshold;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests every algorithm with every solver that supports its factors: GET02, GET04, the reported
-// backward error, and its independence of the layout.
+// backward error, and that results do not depend on the layout.
 #include <optional>
 #include <string>
 #include <tuple>

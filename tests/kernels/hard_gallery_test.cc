@@ -31,7 +31,7 @@ struct Case {
   DenseOracle oracle;
   ComplexMatrix b;
 
-  // The condition number times the unit roundoff.
+  // Returns the condition number times the unit roundoff.
   double Sensitivity() const { return unit / oracle.rcond(); }
 
   double unit = 0;
@@ -103,7 +103,7 @@ void HardGalleryTest::CheckSolution(const Case& one, const FactorSummary& factor
   const int64_t n = one.matrix.n;
   const double error = BackwardError(one.matrix.a, n, Op::kNone, x, one.b, 1);
   ASSERT_TRUE(solved.backward_error.has_value());
-  // The residual has one rounding more than the reference.
+  // The residual has one more rounding error than the reference.
   EXPECT_LT(error, 2 * *solved.backward_error + 4 * unit());
   const bool unbounded = solved.forward_error_bound && !std::isfinite(*solved.forward_error_bound);
   EXPECT_EQ(solved.accuracy_warnings.inaccurate,
@@ -112,7 +112,7 @@ void HardGalleryTest::CheckSolution(const Case& one, const FactorSummary& factor
     EXPECT_LT(error, 2 * accepted(n) * std::max(1.0, factor.pivot_growth));
   }
   if (!solved.forward_error_bound || !std::isfinite(*solved.forward_error_bound)) return;
-  if (1 / one.oracle.rcond() > 1e16) return;  // beyond the accuracy of the reference
+  if (1 / one.oracle.rcond() > 1e16) return;  // the reference is not accurate enough
   EXPECT_LE(ErrorOverBound(x, one.oracle.Solve(one.b), n, 1, *solved.forward_error_bound), 1);
 }
 
@@ -127,7 +127,7 @@ TEST_P(HardGalleryTest, DenseMethodsAreAsAccurateAsTheyReport) {
       request.matrix_dtype = request.factor_dtype = dtype();
       request.condition = request.determinant = true;
       const auto factor = runner_->FactorComplex(one.matrix.a, one.matrix.n, request);
-      // Iterations that do not converge or that overflow return an error with the reason.
+      // An iterative method returns an error if it does not converge or overflows.
       if (traits.iterative && !factor.ok()) continue;
       ASSERT_OK(factor);
       CheckFactor(one, factor->summary);

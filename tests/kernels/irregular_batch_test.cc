@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the layout of irregular batches and the refused sizes.
+// Tests the layout of irregular batches, and the sizes that are refused.
 #include "kernels/irregular_batch.h"
 
 #include <complex>
@@ -22,7 +22,7 @@ TEST(IrregularBatchTest, PacksMembersOneAfterTheOther) {
   const std::vector<MatrixShape> shapes = {{3, 3}, {0, 5}, {1, 1}, {2, 4}, {7, 0}, {5, 2}};
   std::vector<BatchMember> members(shapes.size());
   ASSERT_OK_AND_ASSIGN(const BatchExtent extent, PackMembers(DType::kFloat64, shapes, members));
-  // Even offsets keep 16-byte alignment.
+  // Offsets are even, so that members are aligned to 16 bytes.
   const std::vector<int64_t> offsets = {0, 10, 10, 12, 20, 20};
   const std::vector<int64_t> diagonals = {0, 3, 3, 4, 6, 6};
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -103,7 +103,7 @@ TEST(IrregularBatchTest, RefusesSumsThatOverflow) {
   // A single member: 2^62 elements of 16 bytes.
   EXPECT_THAT(Pack(DType::kComplex128, {{kMaxMemberOrder, kMaxMemberOrder}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 0 together overflows"));
-  // 8e18 bytes are below 2^63; 2e18 more are not.
+  // The first member has 8e18 bytes, which is less than 2^63. Together with the second it has more.
   EXPECT_THAT(Pack(DType::kFloat64, {{kBillion, kBillion}, {kBillion, kBillion / 4}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 1 together overflows"));
 }

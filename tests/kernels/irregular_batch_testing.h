@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Test batches, factored on the host, and the expected results of single members.
+// Irregular batches for tests, factored on the host, and checks of single members.
 #ifndef CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
 #define CROUT_TESTS_KERNELS_IRREGULAR_BATCH_TESTING_H_
 
@@ -21,7 +21,7 @@
 
 namespace crout::testing {
 
-// One member, packed and column-major.
+// A rows x cols member, column-major without padding.
 template <class T>
 struct Member {
   int64_t rows = 0;
@@ -32,7 +32,7 @@ struct Member {
   const T& operator()(int64_t i, int64_t j) const { return elements[i + j * rows]; }
 };
 
-// Uniform in [-1, 1], in both parts.
+// Returns a rows x cols member whose elements, or both parts of them, are uniform in [-1, 1).
 template <class T>
 Member<T> RandomMember(int64_t rows, int64_t cols, uint64_t seed) {
   const ComplexMatrix a = RandomComplex(rows, cols, seed);
@@ -47,8 +47,8 @@ Member<T> RandomMember(int64_t rows, int64_t cols, uint64_t seed) {
   return member;
 }
 
-// The Newton matrices of combustion chemistry, 217 of three mechanisms. Empty without the shared
-// matrices.
+// Returns 217 Newton matrices of combustion chemistry, from three mechanisms; none without the
+// shared matrices (tests/support/matrices.h).
 inline std::vector<Member<double>> SeqPele() {
   std::vector<Member<double>> members;
   for (const RealMatrix& real : RealMatrixIndex()) {
@@ -63,10 +63,10 @@ inline std::vector<Member<double>> SeqPele() {
   return members;
 }
 
-// The results of the factorization of a member.
+// The results of factoring a member. `ipiv` is 1-based with diagonal() elements.
 template <class T>
 struct FactoredMember {
-  Member<T> lu;
+  Member<T> lu;  // in getrf's storage
   std::vector<int64_t> ipiv;
   int32_t info = -1;
   double growth = -1;
@@ -75,7 +75,7 @@ struct FactoredMember {
   int64_t diagonal() const { return std::min(lu.rows, lu.cols); }
 };
 
-// True if the bits are equal, including those of NaN.
+// Return whether the bits are equal, including those of NaN.
 template <class T>
 bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() &&
@@ -95,7 +95,7 @@ Long<T> Lengthen(T x) {
   return Long<T>(x);
 }
 
-// A - P^T L U in long double.
+// Returns A - P^T L U in long double, rows x cols.
 template <class T>
 std::vector<Long<T>> Error(const Member<T>& a, const FactoredMember<T>& factor) {
   const int64_t rows = a.rows;
@@ -127,7 +127,8 @@ double LargestColumnSum(const std::vector<Number>& a, int64_t rows, int64_t cols
   return static_cast<double>(largest);
 }
 
-// |PA - LU|_1 / (cols |A|_1 eps): LAPACK's GET01.
+// Returns |PA - LU|_1 / (cols |A|_1 eps), LAPACK's GET01. The norm of A must not be zero if the
+// error is not.
 template <class T>
 double Ratio(const Member<T>& a, const FactoredMember<T>& factor) {
   const double error = LargestColumnSum(Error(a, factor), a.rows, a.cols);
@@ -136,7 +137,8 @@ double Ratio(const Member<T>& a, const FactoredMember<T>& factor) {
   return error / (static_cast<double>(a.cols) * norm * UnitRoundoff(kDTypeOf<T>));
 }
 
-// The members in one buffer. The leading dimension of each is its number of rows plus `gap`.
+// A batch in one buffer of host memory. The leading dimension of a member is its number of rows
+// plus `gap`.
 template <class T>
 class HostBatch {
  public:
@@ -168,7 +170,7 @@ class HostBatch {
   const BatchExtent& extent() const { return extent_; }
   const std::vector<BatchMember>& places() const { return places_; }
 
-  // Returns the current values of member k. Expects that the gaps are unchanged.
+  // Returns the current elements of member k. Expects that the gaps are unchanged.
   Member<T> Get(int64_t k) {
     const MatrixView<T> from = view().template Member<T>(k);
     Member<T> member{from.rows, from.cols, std::vector<T>(from.rows * from.cols)};
@@ -189,7 +191,7 @@ class HostBatch {
   std::vector<T> elements_;
 };
 
-// The arrays of BatchFactors.
+// Host memory for the results of a factorization (BatchFactors), initially -1.
 struct HostBatchFactors {
   explicit HostBatchFactors(const BatchExtent& extent)
       : ipiv(extent.diagonals, -1),
@@ -214,7 +216,7 @@ absl::Status RunGetrf(
   return host::IrrGetrf(executor, batch.view(), factors.view(), workspace, stop);
 }
 
-// Returns all members of a batch, factored on `cores` cores.
+// Factors a batch on `cores` cores and returns its members.
 template <class T>
 std::vector<FactoredMember<T>> Factored(const std::vector<Member<T>>& members, int cores = 2,
                                         int32_t gap = 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the host's building blocks against their definitions, below and above the size that uses
-// all cores.
+// Tests the host's MatrixOps against their definitions, below and above the size from which they
+// use all cores.
 #include "kernels/matrix_ops.h"
 
 #include <algorithm>
@@ -75,7 +75,8 @@ TEST_F(MatrixOpsTest, NormsAreIndependentOfLayoutAndSize) {
   }
 }
 
-// The sums of such long lines, or of so many lines, do not fit into the memory reserved for them.
+// The sums of rows and columns do not fit in the memory reserved for them, so they are computed in
+// parts.
 TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
   constexpr int64_t kLong = 300000;
   for (const auto& [rows, cols] : {std::pair(kLong, int64_t{3}), {int64_t{3}, kLong}}) {
@@ -104,8 +105,8 @@ TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
   }
 }
 
-// Equal bit by bit, because a series compares the largest entry of B with the largest entry of a
-// residual.
+// The maxima must have the same bits, because a series compares the largest entry of B with the
+// largest entry of a residual.
 TEST_F(MatrixOpsTest, TheLargestOfAColumnIsTheLargestOfItsMatrix) {
   std::vector<std::complex<double>> entries = RandomComplex(300, 1, 3);
   for (std::complex<double>& entry : entries) {
@@ -168,8 +169,8 @@ TEST_F(MatrixOpsTest, ScalesOfZeroLinesAndExtremes) {
   for (const double v : {row[0], row[1], col[0], col[1]}) EXPECT_TRUE(std::isnormal(v));
 }
 
-// Sizes that are divided among several cores. Every byte must be copied, and none beyond the end
-// written.
+// The larger sizes are divided among several cores. Every byte must be copied, and none beyond the
+// end may be written.
 TEST_F(MatrixOpsTest, CopiesBytesOfAnyNumber) {
   constexpr size_t kWideBytes = size_t{8} << 20;
   for (const size_t bytes : {size_t{0}, size_t{1}, kWideBytes - 1, kWideBytes, kWideBytes + 13}) {
@@ -196,7 +197,7 @@ TEST_F(MatrixOpsTest, CopyScaledInPlaceAndConverted) {
   EXPECT_EQ(a, expected);
 }
 
-// The last sizes take several tiles of A or of X.
+// The last two sizes need several tiles of X or of A.
 TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
   const std::pair<int64_t, int64_t> sizes[] = {{1, 3}, {3, 3}, {70, 3}, {70, 2100}, {2100, 2}};
   for (const auto& [n, nrhs] : sizes) {
@@ -230,7 +231,7 @@ TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
 TEST_F(MatrixOpsTest, MultiplyWithinALargerMatrix) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t k : {0, 1, 40, 700}) {
-      // [A11 A12; A21 A22] with A11 of order k and A22 of order 3. Computes A22 - A21 A12.
+      // Computes A22 - A21 A12 in [A11 A12; A21 A22], where A11 has order k and A22 order 3.
       const int64_t n = k + 3;
       const HostMatrix a = Rounded(RandomMatrix(n, n, 1), dtype);
       std::vector<std::byte> stored = Packed(a, n, n, dtype);
@@ -263,7 +264,7 @@ TEST_F(MatrixOpsTest, MultiplyTakesFactorsAndTransposes) {
       const auto a =
           op == Op::kNone ? RandomComplex(kRows, kInner, 1) : RandomComplex(kInner, kRows, 1);
       const auto b = RandomComplex(kInner, cols, 2);
-      // With beta = 0 the previous content of C is ignored.
+      // If beta is 0, the previous content of C is ignored.
       for (const double beta : {0.0, -2.0}) {
         auto c = RandomComplex(kRows, cols, 3);
         auto expected = c;
@@ -294,7 +295,7 @@ TEST_F(MatrixOpsTest, MultiplyTakesFactorsAndTransposes) {
 
 TEST_F(MatrixOpsTest, ValuesAreSummedInOrderOnOneCoreAndOnAll) {
   for (const int64_t elements : {int64_t{0}, int64_t{5}, int64_t{1} << 20}) {
-    // Element e has e % 3 values. The last of them is mirrored.
+    // Element e is the sum of e % 3 values, of which the last is mirrored.
     ValueMapShape shape;
     shape.elements = elements;
     shape.mirror_sign = -1;
@@ -411,13 +412,13 @@ TEST_F(MatrixOpsTest, ComponentwiseErrorByDefinition) {
   HostMatrix w = {1, 8, 0, 1};
   ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 2), View(w, 2, 2)));
   EXPECT_EQ(report_.residual.componentwise_error, 0.5);
-  // For a component near underflow only the guard of gerfs has an effect.
+  // For a component near underflow, the term that LAPACK's gerfs adds has an effect.
   r = {0, 1e-310};
   w = {1, 1e-305};
   ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 1), View(w, 2, 1)));
   const double safe1 = 3 * 0x1p-1022;
   EXPECT_EQ(report_.residual.componentwise_error, (1e-310 + safe1) / (1e-305 + safe1));
-  // No guard is added to a zero residual.
+  // The term is not added to a zero residual.
   r = {0, 0};
   ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 1), View(w, 2, 1)));
   EXPECT_EQ(report_.residual.componentwise_error, 0);
@@ -456,7 +457,7 @@ TEST_F(MatrixOpsTest, WideRangeResidualIsTheOrdinaryOneOfASmallerSystem) {
   }
 }
 
-// A row near the end of the range must not hide the errors of other rows.
+// A row with very large entries must not hide the errors of other rows.
 TEST_F(MatrixOpsTest, WideRangeResidualOfRowsFarApart) {
   for (const double small : {1e-200, 1e-290}) {
     HostMatrix a = {1e308, 0, 0, small};
@@ -479,7 +480,7 @@ TEST_F(MatrixOpsTest, InspectFactorFindsNanAnywhere) {
   EXPECT_EQ(report_.factor.det_sign, -1);
   EXPECT_NEAR(report_.factor.det_log_abs, std::log(6), 1e-15);
   ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), true, nullptr, {}));
-  EXPECT_EQ(report_.factor.max_abs_u, 16);  // diag(L) U
+  EXPECT_EQ(report_.factor.max_abs_u, 16);  // of diag(L) U
   EXPECT_EQ(report_.factor.det_sign, 1);
   for (size_t k = 0; k < 4; ++k) {
     HostMatrix bad = lu;

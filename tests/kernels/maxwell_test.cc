@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the Maxwell problem of the paper: its sizes, the convergence of its solutions to the exact
+// Tests the published Maxwell problem: its sizes, the convergence of its solutions to the exact
 // field, and the multifrontal method applied to it.
 #include "tests/support/maxwell.h"
 
@@ -99,7 +99,8 @@ TEST(MaxwellTest, TheErrorFallsAsTheWidthOfCells) {
   for (int r = 2; r <= (kSanitized ? 2 : 3); ++r) {
     const MaxwellTorus torus(r, kOmega);
     const double error = torus.ErrorOf(Solve<double>(torus).x);
-    // Coarse cells also cut the corners of the ring.
+    // The error may fall faster than the cell width, because coarse cells also approximate the
+    // torus poorly.
     EXPECT_GT(before / error, 1.9) << "r = " << r << ", error " << error;
     EXPECT_LT(before / error, 3) << "r = " << r << ", error " << error;
     before = error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that code written for (Operand, InverseOperator) works with any pair: the factor of another
-// matrix, a matrix that is not dense, an inverse that is not a factor.
+// Tests that code written for (Operand, InverseOperator) works with any pair: with the factor of
+// another matrix, a matrix that is not dense, or an inverse that is not a factor.
 #include "kernels/operand.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr double kRoundoff = 0x1p-53;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kColumns = 2;  // of right-hand sides
+constexpr int64_t kColumns = 2;  // number of right-hand sides
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose};
 
 HostMatrix OnGrid(HostMatrix m, double spacing) {
@@ -34,7 +34,7 @@ HostMatrix OnGrid(HostMatrix m, double spacing) {
   return m;
 }
 
-// The vectors of op(A) X = B in host memory, which is also the host device's memory.
+// The vectors of op(A) X = B in host memory, which the host device uses directly.
 struct Vectors {
   explicit Vectors(HostMatrix rhs) : b(std::move(rhs)) {}
 
@@ -47,7 +47,7 @@ struct Vectors {
 
 class OperandTest : public ::testing::Test {
  protected:
-  // Column-major with `n` rows.
+  // Views `m` as a column-major matrix with n rows.
   static MatrixView<double> View(HostMatrix& m, int64_t n) {
     return {m.data(), n, static_cast<int64_t>(m.size()) / n, n};
   }
@@ -69,7 +69,7 @@ class OperandTest : public ::testing::Test {
     if (!options.ok()) return options.status();
     return FactorSolver::Create(context_, factor, *options->solver, 0, kColumns);
   }
-  // X := op(M) B for the inverse operator M.
+  // Sets X to op(M) B, where M is the inverse operator.
   absl::Status FirstSolve(InverseOperator& inverse, Op op, Vectors& v) {
     return inverse.Apply(op, View(v.b, inverse.order()), View(v.x, inverse.order()));
   }
@@ -88,12 +88,12 @@ class OldFactorTest : public OperandTest, public ::testing::WithParamInterface<D
  protected:
   static constexpr int64_t kN = 40;
 
-  // Entries with few digits, so that right-hand sides are exact and their true solutions are known.
+  // Entries have few digits, so that right-hand sides are exact and true solutions are known.
   HostMatrix old_ = OnGrid(WithCondition(kN, 100, 3), 0x1p-40);
   const HostMatrix x_true_ = OnGrid(RandomMatrix(kN, kColumns, 7), 0x1p-5);
 };
 
-// Returns the smallest e with |a - b| <= e |b| elementwise.
+// Returns the smallest e such that |a - b| <= e |b| elementwise.
 double Distance(const HostMatrix& a, const HostMatrix& b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -165,7 +165,7 @@ TEST_P(OldFactorTest, RefinementStops) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(old_, kN, GetParam()));
   ASSERT_OK_AND_ASSIGN(FactorSolver inverse, Inverse(factor));
   const DenseOperand a = Dense(old_, kN);
-  Vectors v(RandomMatrix(kN, kColumns, 5));  // X is 0
+  Vectors v(RandomMatrix(kN, kColumns, 5));  // the initial X is 0
   ResidualCheck check(context_, System(a, Op::kNone, v));
   ASSERT_OK(check.Measure());
   EXPECT_EQ(check.errors().normwise, 1);
@@ -177,7 +177,7 @@ TEST_P(OldFactorTest, RefinementStops) {
 INSTANTIATE_TEST_SUITE_P(Factors, OldFactorTest,
                          ::testing::Values(DType::kFloat64, DType::kFloat32));
 
-// Diagonally dominant, unsymmetric, with few digits.
+// A diagonally dominant, unsymmetric matrix whose entries have few digits.
 Triplets Dominant(int64_t n) {
   std::vector<Triplets::Entry> entries;
   for (int64_t i = 0; i < n; ++i) {
@@ -259,7 +259,7 @@ class DiagonalInverse final : public InverseOperator {
   const std::vector<double> diagonal_;
 };
 
-// Refinement with the inverse of the diagonal is Jacobi's iteration.
+// Refinement with the inverse of the diagonal is the Jacobi iteration.
 TEST_F(SparseOperandTest, NeedsNoFactor) {
   std::vector<double> diagonal;
   for (int64_t i = 0; i < kN; ++i) diagonal.push_back(dense_[i + i * kN]);
@@ -287,7 +287,7 @@ TEST_F(OperandTest, ResidualsBeyondTheRangeAreComputedWithAnExtendedRange) {
     EXPECT_EQ(v.r, (HostMatrix{0, 1}));
     EXPECT_LT(check.errors().normwise, 1e-300);
     EXPECT_EQ(check.errors().componentwise, 1 / (2 * x + 1));
-    ASSERT_OK(check.Measure());  // uses the wide range immediately from now on
+    ASSERT_OK(check.Measure());  // uses the extended range at once
     EXPECT_EQ(a.wide_residuals(), 2);
   }
 }
@@ -299,7 +299,7 @@ TEST_F(OperandTest, RcondOfAnInverseAndOfOneWithScales) {
   DiagonalInverse inverse({4, 1, -8});
   ASSERT_OK_AND_ASSIGN(const double plain, rcond(inverse, {}, 8));
   EXPECT_EQ(plain, 1.0 / 8);
-  // diag(row) A diag(col) = diag(4, 1, -8).
+  // The scales satisfy diag(row) A diag(col) = diag(4, 1, -8).
   ASSERT_OK_AND_ASSIGN(const double scaled,
                        rcond(inverse, {{0x1p-400, 1, 1}, {1, 1, 0x1p500}}, 0x1p402));
   EXPECT_EQ(scaled, 0x1p-899);  // |A^-1| = 2^500 / 8

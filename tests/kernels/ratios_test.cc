@@ -13,8 +13,9 @@ namespace crout::testing {
 namespace {
 
 constexpr int64_t kN = 3;
-// A = P^T L U with rows 0 and 2 exchanged; exact in both precisions.
-const HostMatrix kLu = {4, 0.5, 0.25, 2, 8, 0.5, 1, 2, 16};  // columns of L\U, unit L
+// The factor of A = P^T L U with rows 0 and 2 exchanged, in getrf's storage. A is exact in float32
+// and float64.
+const HostMatrix kLu = {4, 0.5, 0.25, 2, 8, 0.5, 1, 2, 16};
 const std::vector<int64_t> kIpiv = {3, 2, 3};
 
 HostMatrix Product(bool unit_in_l) {
@@ -32,7 +33,7 @@ HostMatrix Product(bool unit_in_l) {
   return a;
 }
 
-// Parameterized by the ratio itself and its probe.
+// Parameterized by the function: FactorRatio or ProbedFactorRatio.
 class FactorRatioTest : public ::testing::TestWithParam<decltype(&FactorRatio<double>)> {
  protected:
   static double Ratio(const HostMatrix& a, const HostMatrix& lu, const std::vector<int64_t>& ipiv,
@@ -77,7 +78,7 @@ TEST_P(FactorRatioTest, IsMeasuredInUnitsOfTheType) {
 INSTANTIATE_TEST_SUITE_P(Both, FactorRatioTest,
                          ::testing::Values(&FactorRatio<double>, &ProbedFactorRatio<double>));
 
-// With one wrong element both values depend only on it.
+// If a single element is wrong, both values depend only on this element.
 TEST(ProbedFactorRatioTest, IsTheRatioWhereOneElementIsWrong) {
   for (size_t k = 0; k < kLu.size(); ++k) {
     HostMatrix a = Product(true);
@@ -130,13 +131,13 @@ TEST_F(SolutionRatioTest, RejectTransposedSystemAndNan) {
 }
 
 TEST_F(SolutionRatioTest, BackwardErrorIsTheDesigns) {
-  // r = (0.5, 0, 0); |A|_inf = 18, |x|_inf = 4, |b|_inf = 68.
+  // The residual is (0.5, 0, 0), and |A|_inf = 18, |x|_inf = 4, |b|_inf = 68.
   HostMatrix b = b_;
   b[0] += 0.5;
   EXPECT_DOUBLE_EQ(BackwardError(a_, kN, Op::kNone, x_, b, 1), 0.5 / (18 * 4 + 68));
 }
 
-// The complex tests cover properties that real matrices cannot show; the code is the same.
+// Covers only properties that real matrices do not have, because the code is the same.
 class ComplexRatioTest : public ::testing::Test {
  protected:
   using Complex = std::complex<double>;
@@ -145,7 +146,7 @@ class ComplexRatioTest : public ::testing::Test {
     return SolveRatio(kA, 2, op, x, b, 1, DType::kComplex128);
   }
 
-  // [2i 1; -4 5i] = [1 0; 2i 1] [2i 1; 0 3i], and x = [1; i].
+  // A = [2i 1; -4 5i] = [1 0; 2i 1] [2i 1; 0 3i], and x = [1; i].
   static inline const ComplexMatrix kA = {{0, 2}, -4, 1, {0, 5}};
   static inline const ComplexMatrix kLu = {{0, 2}, {0, 2}, 1, {0, 3}};
   static inline const ComplexMatrix kX = {1, {0, 1}};
@@ -188,7 +189,7 @@ TEST_F(ComplexRatioTest, NormsAreOfModuliAndComponentsOfSumsOfParts) {
   EXPECT_EQ(NormOne(a, 2), 5);
   EXPECT_EQ(NormInf(a, 2), 5);
   EXPECT_DOUBLE_EQ(ExactRcond(a, 2), 0.2);
-  // r = 1 + i in the first component, of (3 + 4) * 1 + (4 + 5).
+  // The first component of the residual is 1 + i. It is divided by (3 + 4) * 1 + (4 + 5).
   EXPECT_DOUBLE_EQ(ComponentwiseError(a, 2, Op::kNone, {1, 1}, {{4, 5}, {0, 1}}, 1), 2.0 / 16);
 }
 
@@ -206,7 +207,7 @@ TEST(ExactRcondTest, IsExactOnKnownMatrices) {
   EXPECT_DOUBLE_EQ(ExactRcond({1, 3, 2, 4}, 2), 1 / (6 * 3.5));
   EXPECT_EQ(ExactRcond({1, 2, 2, 4}, 2), 0);
   EXPECT_EQ(ExactRcond({}, 0), 1);
-  // The published 1-norm condition number of the 5 x 5 Hilbert matrix.
+  // 943656 is the published 1-norm condition number of the 5 x 5 Hilbert matrix.
   EXPECT_NEAR(1 / ExactRcond(GalleryNamed("hilbert").make(5), 5), 943656, 1e-3);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests batches of real systems, factored and solved as jobs of a device.
+// Tests batches of systems from applications, factored and solved as jobs of a device.
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +19,8 @@ class RealBatchesTest : public ::testing::Test {
     if (DeviceUnderTest() == nullptr) GTEST_SKIP() << "the machine has no such device";
   }
 
-  // All members are nonsingular. Each is solved with one right-hand side as accurately as alone.
+  // Factors the members, which must be nonsingular, and solves each with one right-hand side.
+  // Expects the accuracy of a single solve.
   static void ExpectSolves(const std::vector<Member<double>>& members) {
     BatchJobs jobs(*DeviceUnderTest(), DeviceUnderTest()->batch_lu());
     ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs.Factor(members));

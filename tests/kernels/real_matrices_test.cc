@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the shared real matrices: all kinds up to order 500 and some up to 1500 are factored,
-// solved and checked.
+// Tests factorizations of and solves with the shared matrices that are not complex: all up to order
+// 500, and one in four up to order 1500.
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -19,13 +19,13 @@ namespace crout::testing {
 namespace {
 
 constexpr int64_t kLargest = kSanitized ? 150 : 1500;
-constexpr int64_t kMedium = kSanitized ? 150 : 500;  // above it, every fourth by nnz
-constexpr int64_t kLargestRatio = 300;               // GET01 costs as much as the factorization
+constexpr int64_t kMedium = kSanitized ? 150 : 500;  // above this order, one in four is tested
+constexpr int64_t kLargestRatio = 300;               // largest order for GET01, which costs O(n^3)
 
 class RealMatricesTest : public ::testing::Test {
  protected:
   void Check(const RealMatrix& real, const std::string& algorithm);
-  // Equilibration must not change the summary's values for A.
+  // Expects that equilibration does not change the values that the summary reports for A.
   void CheckScaled(const RealMatrix& real, const HostMatrix& a, FactorRequest request,
                    const FactorSummary& plain);
 
@@ -44,7 +44,7 @@ bool Taken(const RealMatrix& real) {
 void RealMatricesTest::Check(const RealMatrix& real, const std::string& algorithm) {
   SCOPED_TRACE(real.file + " " + algorithm);
   const absl::StatusOr<HostMatrix> a = ReadRealMatrix(real);
-  if (!a.ok()) {  // not square: covered by the tests of the reader
+  if (!a.ok()) {  // not square
     ++not_square_;
     return;
   }
@@ -57,7 +57,7 @@ void RealMatricesTest::Check(const RealMatrix& real, const std::string& algorith
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(*a, n, request));
   const FactorSummary& summary = factor.summary;
   if (summary.info > 0) {
-    // Only matrices known to be singular, or nearly singular, may have exactly zero pivots.
+    // A zero pivot is accepted only if the matrix is nearly singular or its condition is unknown.
     EXPECT_TRUE(real.condition > 1e12 || real.condition == 0) << real.note;
     return;
   }
@@ -97,7 +97,7 @@ TEST_F(RealMatricesTest, FactorAndSolve) {
   std::map<std::string, int> of_sequence;
   for (const RealMatrix& real : RealMatrixIndex()) {
     if (!Taken(real)) continue;
-    // The steps of a sequence differ only in their values.
+    // Tests three matrices of a sequence, because they differ only in their values.
     const bool sequence = real.file.rfind("seq_", 0) == 0;
     if (sequence && ++of_sequence[real.file.substr(0, real.file.rfind('/'))] > 3) continue;
     Check(real, "getrf");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shared parts of the tests of sparse LU methods: matrices, and the backward errors of solves.
+// Test matrices for sparse LU methods, and the backward errors of solves.
 #ifndef CROUT_TESTS_KERNELS_SPARSE_LU_TESTING_H_
 #define CROUT_TESTS_KERNELS_SPARSE_LU_TESTING_H_
 
@@ -22,13 +22,14 @@
 
 namespace crout::testing {
 
-// n x k. Real types: uniform in [-1, 1]; complex types: in both parts.
+// Returns n x k elements, uniform in [-1, 1), in both parts for complex types. Rounded to `dtype`.
 inline ComplexMatrix RightHandSides(int64_t n, int64_t k, DType dtype) {
   if (IsComplex(dtype)) return Rounded(RandomComplex(n, k, 17), dtype);
   return Rounded(AsComplex(RandomMatrix(n, k, 17)), dtype);
 }
 
-// Returns b - op(A) x. Sets `error` to the largest normwise |r| / (|op(A)| |x| + |b|).
+// Returns r = b - op(A) x for n x k matrices. Sets `error` to the largest |r| / (|op(A)| |x| + |b|)
+// of any column, in the infinity norm; infinity if r or x contains NaN.
 template <class T>
 ComplexMatrix Residual(const SparseView<T>& a, Op op, const ComplexMatrix& x,
                        const ComplexMatrix& b, int64_t k, double& error) {
@@ -83,8 +84,9 @@ double ErrorAfter(const SparseView<T>& a, DType factor_dtype, Op op, int64_t k, 
   return error;
 }
 
-// Solves op(A) X = B for k right-hand sides with this number of refinement steps. Returns the
-// largest normwise backward error. solve(b) computes b := op(A)^-1 b in the type of the factor.
+// Solves op(A) X = B for k random right-hand sides with this number of refinement steps. Returns
+// the largest normwise backward error. `solve` replaces its n x k argument b, which has the type of
+// the factor, by op(A)^-1 b.
 inline double ErrorAfter(const AnySparse& a, DType factor_dtype, Op op, int64_t k, int refinements,
                          SolveInPlace solve) {
   return DispatchDType(a.dtype, [&](auto tag) {
@@ -93,7 +95,7 @@ inline double ErrorAfter(const AnySparse& a, DType factor_dtype, Op op, int64_t 
   });
 }
 
-// Returns a real matrix in any type. For a complex type each column is multiplied by a phase.
+// Packs an n x n matrix with real entries. For a complex type, multiplies each column by a phase.
 inline PackedSparse OfType(std::vector<SparseEntry> entries, int64_t n, DType dtype) {
   if (IsComplex(dtype)) {
     for (SparseEntry& entry : entries) entry.value *= std::polar(1.0, 0.7 * entry.column);
@@ -101,6 +103,7 @@ inline PackedSparse OfType(std::vector<SparseEntry> entries, int64_t n, DType dt
   return PackEntries(std::move(entries), n, dtype);
 }
 
+// Returns the nonzeros of an n x n matrix.
 inline std::vector<SparseEntry> EntriesOf(const HostMatrix& a, int64_t n) {
   std::vector<SparseEntry> entries;
   for (int64_t e = 0; e < n * n; ++e) {
@@ -112,10 +115,11 @@ inline std::vector<SparseEntry> EntriesOf(const HostMatrix& a, int64_t n) {
 
 struct SparseCase {
   std::string name;
-  int64_t n;
+  int64_t n;  // order
   std::vector<SparseEntry> entries;
 };
 
+// Nonsingular matrices of orders 0 to 1000 with different patterns.
 inline std::vector<SparseCase> SparseCases() {
   std::vector<SparseCase> cases;
   for (const int64_t n : {0, 1, 2, 3, 10, 33, 200}) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the sparse building blocks and the sparse operand against the dense ones for the same
-// matrix.
+// Tests SparseOps and the sparse operand against their dense counterparts for the same matrix.
 #include "kernels/sparse_ops.h"
 
 #include <algorithm>
@@ -52,8 +51,8 @@ class SparseOpsTest : public ::testing::TestWithParam<DType> {
     return {m.data(), n, kColumns, std::max<int64_t>(1, n)};
   }
 
-  // Calls check(both, n) for matrices with and without empty lines, with orders below and above the
-  // number of rows in one block of the dense sums.
+  // Calls check(both, n) for matrices with and without empty rows and columns. Their orders are
+  // below and above the number of rows in one block of the dense sums.
   template <class Check>
   void ForMatrices(Check check) {
     for (const int64_t n : {0, 1, 2, 9, 65, 700}) {
@@ -81,7 +80,7 @@ class SparseOpsTest : public ::testing::TestWithParam<DType> {
     const MatrixStats& stats = context_.report().matrix;
     EXPECT_EQ(stats.first_non_finite, dense.first_non_finite);
     EXPECT_EQ(stats.first_overflow, dense.first_overflow);
-    if (dense.first_non_finite >= 0) return;  // the norms are unspecified
+    if (dense.first_non_finite >= 0) return;  // the norms are unspecified in this case
     EXPECT_EQ(stats.norm_one, dense.norm_one);
     EXPECT_EQ(stats.norm_inf, dense.norm_inf);
     EXPECT_EQ(stats.max_abs, dense.max_abs);
@@ -100,7 +99,8 @@ TEST_P(SparseOpsTest, StatisticsHaveTheBitsOfTheDenseForm) {
   });
 }
 
-// Moduli are included, for any instructions that the processor uses for their sums of squares.
+// The bits must agree for moduli, too, whatever instructions the processor uses for sums of
+// squares.
 TEST_F(SparseOpsTest, StatisticsOfComplexMatricesHaveTheBitsOfTheDenseForm) {
   constexpr int64_t kN = 60;
   for (const DType dtype : {DType::kComplex64, DType::kComplex128}) {
@@ -232,7 +232,7 @@ TEST_F(SparseOpsTest, WideRangeHoldsEntriesNearTheEnd) {
   EXPECT_TRUE(std::isnan(context_.report().residual.backward_error));
 }
 
-// Larger than the size from which on all cores are used.
+// The matrix is larger than the size from which all cores are used.
 TEST_P(SparseOpsTest, BitsDoNotDependOnTheNumberOfCores) {
   constexpr int64_t kN = 1100;
   Both both(RandomSparse(kN, 1, 2), kN, GetParam());
@@ -267,7 +267,8 @@ TEST_P(SparseOpsTest, BitsDoNotDependOnTheNumberOfCores) {
 INSTANTIATE_TEST_SUITE_P(Types, SparseOpsTest, ::testing::Values(DType::kFloat64, DType::kFloat32));
 
 TEST(SparseBytesTest, AreThoseOfItsArrays) {
-  // Two starts per line; a value, a row, a column and a position per entry.
+  // The bytes are those of the starts of n columns and n rows, and of a value, a row, a column and
+  // a position per entry.
   ASSERT_OK_AND_ASSIGN(const size_t f64, SparseBytes(8000, 40000, DType::kFloat64));
   EXPECT_EQ(f64, 8001u * 16 + 40000u * 20);
   ASSERT_OK_AND_ASSIGN(const size_t f32, SparseBytes(8000, 40000, DType::kFloat32));

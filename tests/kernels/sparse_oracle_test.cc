@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the host's sparse methods against LAPACK's dense solutions: every square shared real matrix
-// up to order 2000, by backward and forward errors.
+// Tests the host's sparse methods against LAPACK's dense solutions on every square shared matrix up
+// to order 2000, by backward and forward errors.
 #include <lapacke.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ lapack_int Gecon(lapack_int n, const lapack_complex_double* a, double norm, doub
 
 template <class T>
 struct Oracle {
-  std::vector<T> a;  // dense
+  std::vector<T> a;  // n x n
   std::vector<T> b;
   std::vector<T> x;
   bool singular = false;
@@ -89,12 +89,12 @@ Oracle<T> Solved(const SparseView<T>& a) {
 
 struct Counts {
   int solved = 0;
-  int regular = 0;  // of the solved ones
-  int poor = 0;     // of the others
+  int regular = 0;  // solved, and well-conditioned
+  int poor = 0;     // solved inaccurately, and ill-conditioned
   int structural = 0;
   int singular = 0;
-  double worst_backward = 0;  // ratio
-  double worst_forward = 0;
+  double worst_backward = 0;  // largest SolveRatio
+  double worst_forward = 0;   // largest ForwardRatio
 };
 
 class SparseOracleTest : public ::testing::Test {
@@ -115,7 +115,7 @@ class SparseOracleTest : public ::testing::Test {
                            runner_.timings(), &growth);
   }
 
-  // Solves like the service, with refinement. `reported` is the reported backward error.
+  // Solves with refinement, as the service does. Sets `reported` to the reported backward error.
   template <class T>
   absl::StatusOr<std::vector<T>> Solve(const Factorization& factor, const std::vector<T>& b,
                                        double& reported) {
@@ -137,7 +137,7 @@ class SparseOracleTest : public ::testing::Test {
   template <class T>
   void Compare(const PackedSparse& a) {
     const Oracle<T> oracle = Solved(a.view().As<T>());
-    // Rounding decides whether the other matrices are found singular.
+    // For other matrices, rounding errors decide whether they are found singular.
     const bool regular = !oracle.singular && oracle.rcond > std::numeric_limits<double>::epsilon();
     AnalysisOptions options;
     options.ordering_program = OrderingProgram();
@@ -161,7 +161,7 @@ class SparseOracleTest : public ::testing::Test {
       ASSERT_OK_AND_ASSIGN(const std::vector<T> x, Solve(factor, oracle.b, reported));
       const double backward = SolveRatio(oracle.a, a.n, Op::kNone, x, oracle.b, 1, DType::kFloat64);
       if (!regular) {
-        // Any accurate solution is acceptable. An inaccurate one must not be reported as accurate.
+        // An inaccurate solution is acceptable if its reported error shows it.
         if (backward < kThreshold) continue;
         ++counts.poor;
         EXPECT_FALSE(reported < 1e-15) << reported << ", ratio " << backward;

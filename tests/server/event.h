@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A one-shot event for synchronization in tests.
+// An event for synchronization in tests.
 #ifndef CROUT_TESTS_SERVER_EVENT_H_
 #define CROUT_TESTS_SERVER_EVENT_H_
 
@@ -9,7 +9,7 @@
 
 namespace crout {
 
-// Is set once. Thread-safe.
+// Initially not set; once set, remains set. Wait() has no timeout. Thread-safe.
 class Event {
  public:
   void Set() {

@@ -11,7 +11,7 @@ using std::chrono::seconds;
 
 class MemoryReturnTest : public ::testing::Test {
  protected:
-  // Returns how often memory was returned up to `second`.
+  // Reports `activity` at time `second`. Returns how often memory was returned so far.
   int At(int second, const Activity& activity) { return At(second, activity, return_); }
   int At(int second, const Activity& activity, MemoryReturn& memory_return) {
     memory_return.Observe(activity, MemoryReturn::TimePoint(seconds(second)));

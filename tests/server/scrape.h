@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads samples from a text exposition.
+// Reads samples from metrics in the Prometheus text format.
 #ifndef CROUT_TESTS_SERVER_SCRAPE_H_
 #define CROUT_TESTS_SERVER_SCRAPE_H_
 
@@ -13,8 +13,8 @@
 
 namespace crout {
 
-// Returns the value of `series`, written as in the exposition with labels in alphabetical order:
-// `crout_cache_hits_total{tier="device"}`. Returns nullopt if it is missing.
+// Returns the value of `series`, written as in the text with its labels in alphabetical order, such
+// as `crout_cache_hits_total{tier="device"}`. Returns nullopt if the series is missing.
 inline std::optional<double> SampleOf(std::string_view exposition, std::string_view series) {
   const std::string prefix = std::string(series) + " ";
   std::istringstream lines{std::string(exposition)};
@@ -27,8 +27,8 @@ inline std::optional<double> SampleOf(std::string_view exposition, std::string_v
   return std::nullopt;
 }
 
-// Returns the number of calls of all methods, streaming and unary, that ended with an error, or
-// with `code` if given.
+// Returns the number of calls, of all methods, that ended with `code`. Without `code`, returns the
+// number that ended with an error.
 inline double CallsRefused(std::string_view exposition, std::string_view code = "") {
   double count = 0;
   std::istringstream lines{std::string(exposition)};

@@ -16,7 +16,8 @@
 namespace crout {
 namespace {
 
-// The service manager's end of the notification socket. A `name` that begins with @ is abstract.
+// The notification socket of a service manager. A `name` that begins with @ is in the abstract
+// namespace.
 class Manager {
  public:
   explicit Manager(const std::string& name) : socket_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {

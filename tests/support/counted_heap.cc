@@ -10,10 +10,9 @@
 
 namespace {
 
-// Allocated bytes minus granted bytes, and the maximum of this difference. A grant precedes its
-// allocation and is withdrawn after the memory is freed. The difference is a single atomic: with
-// two counters, a thread could compare an old allocated count with a granted count read after other
-// threads had freed and withdrawn.
+// Allocated bytes minus granted bytes, and the maximum of this difference. The difference is a
+// single atomic because two counters cannot be read together: a thread could read the allocated
+// count, and the granted count only after other threads had freed memory and withdrawn its grant.
 std::atomic<int64_t> excess_bytes = 0;
 std::atomic<int64_t> worst_excess = 0;
 
@@ -32,8 +31,6 @@ void* Allocate(size_t bytes) {
 
 }  // namespace
 
-// Sized deletes pass the size. The library and the compiler use only sized deletes for growing
-// containers.
 void* operator new(size_t bytes) { return Allocate(bytes); }
 // std::stable_sort uses the nothrow form and works with a smaller buffer if it returns null.
 void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {

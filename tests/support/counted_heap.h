@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures how much memory a program allocates beyond its grants. A program that links this file
-// uses its global operator new and delete (OWN_NEW of crout_test in CMake).
+// Measures how much heap memory a program allocates beyond the memory that it was granted. A
+// program that links this file uses its global operators new and delete (OWN_NEW of crout_test in
+// CMake).
 #ifndef CROUT_TESTS_SUPPORT_COUNTED_HEAP_H_
 #define CROUT_TESTS_SUPPORT_COUNTED_HEAP_H_
 
@@ -10,12 +11,13 @@
 
 namespace crout::testing {
 
-// Thread-safe, except Restart().
+// All amounts are in bytes. Thread-safe, except Restart().
 class CountedHeap {
  public:
-  // Sets the allocated and granted bytes to zero.
+  // Sets the counts of allocated and granted bytes to zero.
   static void Restart();
-  // Call Grant before the memory is allocated and Withdraw after it is freed.
+  // Allow `bytes` more, or fewer, allocated bytes. Call Grant before the memory is allocated and
+  // Withdraw after it is freed.
   static void Grant(size_t bytes);
   static void Withdraw(size_t bytes);
   // Returns the maximum of allocated minus granted bytes since Restart().

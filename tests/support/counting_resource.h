@@ -15,7 +15,8 @@
 namespace crout::testing {
 
 // Allocates blocks of exactly the requested size from the heap, so that AddressSanitizer detects
-// every overrun. Counts each block with the size that it would have in a CachingResource.
+// every overrun. Counts each block with the size that it would have in a CachingResource. Returns
+// RESOURCE_EXHAUSTED if the counted sizes of the live blocks would exceed `capacity` bytes.
 // Thread-safe.
 class CountingResource final : public MemoryResource {
  public:
@@ -27,14 +28,14 @@ class CountingResource final : public MemoryResource {
   size_t peak_bytes() const;
   void ResetPeak();  // sets the peak to the live bytes
 
-  // The next `count` allocations fail with RESOURCE_EXHAUSTED, once `after` more have succeeded.
+  // After `after` more allocations have succeeded, the next `count` fail with RESOURCE_EXHAUSTED.
   void FailAllocations(int count, int after = 0);
 
   // Holds allocations and frees while closed.
   Gate& gate() { return gate_; }
 
-  // Mark the block that begins at `data` as in use by device work. freed_in_use() counts the blocks
-  // that were freed between BeginUse and EndUse.
+  // Mark the begin and the end of device work on the block that begins at `data`. freed_in_use()
+  // counts the blocks that were freed in between.
   void BeginUse(const void* data);
   void EndUse(const void* data);
   int freed_in_use() const;

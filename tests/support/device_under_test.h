@@ -15,8 +15,8 @@
 
 namespace crout::testing {
 
-// Defined by one source of each such program. Returns the same device in every call, or null if the
-// machine does not have it; the tests are then skipped.
+// Defined by one source of each such program. Returns the same device in every call. Returns null
+// if the machine does not have it; the tests are then skipped.
 Device* DeviceUnderTest();
 
 // Adds a Runner on the device under test to the GoogleTest fixture `Base`.

@@ -10,16 +10,17 @@
 
 namespace crout::testing {
 
-// Far longer than any event takes, even on a busy machine. Only a failing test waits this long.
+// Much longer than any event takes, even on a busy machine. Only a failing test waits this long.
 inline constexpr absl::Duration kTestTimeout = absl::Seconds(60);
 
-// Polls `condition` until it holds. Returns false if it does not hold within kTestTimeout.
+// Polls `condition` every 2 ms until it is true. Returns false if it is still false after
+// kTestTimeout.
 bool Eventually(const std::function<bool()>& condition);
 
-// Observes a state that ends after `time` on the machine's clock. Repeats `attempt` until one
-// succeeds. An unsuccessful attempt that took at least `time` is inconclusive, because the machine
-// may have stalled, and is repeated. Returns false if an attempt fails in less than `time`, or if
-// none succeeds within kTestTimeout.
+// Checks a state that lasts only for `time`. Calls `attempt`, which creates the state and returns
+// whether it observed it. A failed attempt that took at least `time` is repeated, because a stalled
+// machine may have missed the state. Returns true after the first success. Returns false if an
+// attempt fails in less than `time`, or if none succeeds within kTestTimeout.
 bool SeenWithin(absl::Duration time, const std::function<bool()>& attempt);
 
 }  // namespace crout::testing

@@ -77,7 +77,7 @@ void Failpoints::Advance(absl::Duration duration) {
 
 absl::Status Failpoints::Reach(std::string_view name, std::span<std::byte> bytes) {
   MutexLock lock(&mutex_);
-  Point& point = At(name);  // points are never erased
+  Point& point = At(name);  // remains valid: points are never erased
   ++point.reached;
   ++inside_;
   changed_.SignalAll();
@@ -87,7 +87,7 @@ absl::Status Failpoints::Reach(std::string_view name, std::span<std::byte> bytes
     point.bit.reset();
   }
   if (const std::function<void()> work = std::exchange(point.work, nullptr)) {
-    mutex_.Unlock();  // `work` may wait or arm failpoints.
+    mutex_.Unlock();  // `work` may block or call this object.
     work();
     mutex_.Lock();
   }

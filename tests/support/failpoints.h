@@ -20,8 +20,9 @@
 
 namespace crout::testing {
 
-// Active from construction to destruction. A process has at most one at a time. The destructor
-// releases all held threads and waits until they have left. Thread-safe.
+// Handles the failpoints of the process from construction to destruction. A process has at most one
+// such object at a time; a second one aborts. The destructor releases all held threads and waits
+// until they have left their failpoints. Thread-safe.
 class Failpoints final : public FailpointHandler {
  public:
   static constexpr int kAlways = std::numeric_limits<int>::max();
@@ -36,22 +37,23 @@ class Failpoints final : public FailpointHandler {
   // Releases the held threads. Later threads pass.
   void Release(std::string_view name);
 
-  // Returns `status` to the next `times` threads that reach `name`. A point that is also held
-  // returns it after the release.
+  // Returns `status` to the next `times` threads that reach `name`. A thread that is also held gets
+  // the status after its release.
   void Fail(std::string_view name, absl::Status status, int times = kAlways);
 
-  // The next thread that reaches `name` runs `work` there. `work` may wait.
+  // Runs `work` on the next thread that reaches `name`. `work` may block and may call this object.
   void Do(std::string_view name, std::function<void()> work);
 
-  // Flips bit `bit` for the next thread that reaches `name` with a span that contains this bit.
+  // Flips bit `bit` % 8 of byte `bit` / 8 in the bytes of the next thread that reaches `name` with
+  // a span that contains this bit.
   void FlipBit(std::string_view name, size_t bit);
 
-  // Blocks until `name` was reached `count` times since construction. Held threads are counted on
-  // arrival.
+  // Blocks until `name` was reached `count` times since construction, without a timeout. Held
+  // threads are counted on arrival.
   void AwaitReached(std::string_view name, int count = 1);
   int reached(std::string_view name) const;
 
-  // Moves WallNow() and SteadyNow() forward permanently.
+  // Moves WallNow() and SteadyNow() forward by `duration` for the rest of the process.
   void Advance(absl::Duration duration);
 
   absl::Status Reach(std::string_view name, std::span<std::byte> bytes) override;

@@ -14,7 +14,7 @@
 namespace crout::testing {
 namespace {
 
-// Wraps an algorithm and waits at a gate in Factor.
+// Wraps an algorithm. Factor first passes a gate, and predicted times are multiplied by `slowness`.
 class GatedAlgorithm final : public LuAlgorithm {
  public:
   GatedAlgorithm(const LuAlgorithm& inner, Gate& gate, double slowness)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A fake device: the host's arithmetic on separate, limited, counted memory, with faults and waits
-// that a test injects.
+// A fake device: computes with the methods of the host in memory of its own, which is limited and
+// counted. A test can inject faults and hold operations.
 #ifndef CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_
 #define CROUT_TESTS_SUPPORT_FAKE_DEVICE_H_
 
@@ -23,14 +23,14 @@ struct FakeDeviceOptions {
   std::string name = "cuda:0";
   size_t memory_bytes = size_t{64} << 20;
   size_t staging_bytes = size_t{64} << 20;
-  size_t staging_block_bytes = size_t{256} << 10;  // longest span of an uploader
+  size_t staging_block_bytes = size_t{256} << 10;  // longest span that an uploader reserves
   int parallelism = 2;
   EnumSet<DType> types = kAllTypes;
   bool has_sparse_ops = false;  // offers the host's SparseOps
   bool prepares = false;        // also registers a PreparingSolver
-  double prepared_error = 0;    // relative error of the PreparingSolver
-  double slowness = 1;          // predicted factorization time relative to the host's
-  std::function<void(Catalogue&)> register_more = nullptr;  // registers methods of the test
+  double prepared_error = 0;    // relative error that the PreparingSolver adds to the last unknown
+  double slowness = 1;          // predicted factorization time, divided by the host's prediction
+  std::function<void(Catalogue&)> register_more = nullptr;  // adds the test's methods
 };
 
 // Offers the algorithms and solvers of the host device under the same names, and a direct solver
@@ -40,30 +40,30 @@ class FakeDevice final : public Device {
   explicit FakeDevice(const FakeDeviceOptions& options = {});
   ~FakeDevice() override;
 
-  // Fences the device: healthy() returns false; Synchronize, CreateContext and uploads fail with
-  // UNAVAILABLE.
+  // Simulates a permanent device failure: healthy() returns false; Synchronize, CreateContext and
+  // Commit of an upload fail with UNAVAILABLE.
   void BreakDown() { healthy_ = false; }
 
   // Hold a job inside Factor or Solve while closed.
   Gate& factor_gate() { return factor_gate_; }
   Gate& solve_gate() { return solve_gate_; }
 
-  // While closed, holds the last copy of an upload and the job that joins it.
+  // Holds Uploader::Join, and so the job that waits for the upload, while closed.
   Gate& copy_gate() { return copy_gate_; }
 
-  // Wedge simulates a GPU whose work never ends: jobs, uploads, allocations and frees are held
+  // Wedge simulates a GPU whose work never ends: it holds jobs, uploads, allocations and frees
   // until Recover.
   void Wedge();
   void Recover();
 
-  // While uploads are held, Reserve of every uploader returns an empty span. ReleaseUploads calls
-  // each stored `on_ready` once, on the calling thread.
+  // While uploads are held, Reserve of every uploader returns an empty span and stores its
+  // `on_ready`. ReleaseUploads calls each stored `on_ready` once, on the calling thread.
   void HoldUploads();
   void ReleaseUploads();
   int waiting_uploads() const;
 
-  // The destination of an upload is in use from Join until the joined context synchronizes;
-  // freed_in_use() counts the violations.
+  // The destination of an upload is in use from Join until the joined context synchronizes.
+  // freed_in_use() of the counting memory counts destinations freed before that.
   CountingResource& counting_memory() { return memory_; }
   CountingResource& counting_staging_memory() { return staging_; }
   int live_contexts() const { return live_contexts_; }

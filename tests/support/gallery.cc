@@ -16,8 +16,8 @@ namespace {
 template <class Scalar>
 using Long = std::conditional_t<kIsComplex<Scalar>, std::complex<long double>, long double>;
 
-// Converts x to another type. A complex number converts to a real one only if its imaginary part is
-// zero.
+// Converts x to another type. A complex number that is converted to a real one must have the
+// imaginary part zero.
 template <class To, class From>
 To Element(From x) {
   if constexpr (kIsComplex<From> && !kIsComplex<To>) {
@@ -242,7 +242,7 @@ const std::vector<int64_t>& GallerySizes() {
 HostMatrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed) {
   std::mt19937_64 bits(seed * 1000003 + static_cast<uint64_t>(rows));
   HostMatrix a(rows * cols);
-  // Draws 53 bits over [-1, 1). std::uniform_real_distribution differs between libraries.
+  // Not std::uniform_real_distribution, whose values differ between libraries.
   for (double& v : a) v = static_cast<double>(bits() >> 11) * 0x1p-52 - 1;
   return a;
 }

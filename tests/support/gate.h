@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Holds threads at a point chosen by a test.
+// A gate that holds threads at a point of a test's choice.
 #ifndef CROUT_TESTS_SUPPORT_GATE_H_
 #define CROUT_TESTS_SUPPORT_GATE_H_
 
@@ -18,13 +18,13 @@ class Gate {
   // Returns once the gate is open. Called by the threads to hold.
   void Pass();
 
-  // Blocks until `count` threads are held at the gate.
+  // Blocks until at least `count` threads are held, without a timeout.
   void WaitUntilHeld(int count = 1);
 
   // Number of threads held now.
   int held() const;
 
-  // Number of threads that have reached the gate so far.
+  // Number of calls of Pass so far.
   int arrivals() const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace crout::testing {
 
-// Returns `text` as one gzip member.
+// Returns `text` as one gzip member, compressed at `level` (0 to 9).
 std::string Gzip(std::string_view text, int level = 6);
 
 }  // namespace crout::testing

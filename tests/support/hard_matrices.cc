@@ -22,7 +22,7 @@ HostMatrix Generate(int64_t n, F f) {
   return a;
 }
 
-// Visits the pairs v < w of right and lower neighbours in a grid of m x m points.
+// Calls visit(v, w) for each pair of neighbours v < w in a grid of m x m points.
 template <class Visit>
 void ForNeighbours(int64_t m, const Visit& visit) {
   for (int64_t v = 0; v < m * m; ++v) {
@@ -65,7 +65,7 @@ double SingularValue(int64_t k, int64_t n, double condition, int mode) {
 }  // namespace
 
 HostMatrix Foster(int64_t n) {
-  constexpr double kStep = 1;  // h times the constant of the kernel
+  constexpr double kStep = 1;  // mesh width times the constant of the kernel
   HostMatrix a = Generate(n, [](int64_t i, int64_t j) {
     if (i == j) return j == 0 ? 1 : 1 - kStep / 2;
     return i < j ? 0 : j == 0 ? -kStep / 2 : -kStep;

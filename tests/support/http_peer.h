@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A peer of an HTTP server that can misbehave: sends and receives raw bytes over TCP.
+// An HTTP client that can violate the protocol: sends and receives raw bytes over TCP.
 #ifndef CROUT_TESTS_SUPPORT_HTTP_PEER_H_
 #define CROUT_TESTS_SUPPORT_HTTP_PEER_H_
 
@@ -14,7 +14,7 @@ namespace crout::testing {
 
 class HttpPeer {
  public:
-  // Connects to "127.0.0.1:port". Waits at most `timeout` for each reply.
+  // Connects to `address`, such as "127.0.0.1:9464". Each receive waits at most `timeout`.
   explicit HttpPeer(const std::string& address,
                     std::chrono::milliseconds timeout = absl::ToChronoMilliseconds(kTestTimeout));
   ~HttpPeer();
@@ -22,18 +22,19 @@ class HttpPeer {
   HttpPeer& operator=(const HttpPeer&) = delete;
 
   bool connected() const { return connected_; }
-  // True if the last read found the connection closed by the server.
+  // True if the last read found that the server had closed or reset the connection.
   bool ended() const { return ended_; }
-  // Returns false if the server has closed the connection.
+  // Sends all bytes. Returns false if the server has closed the connection.
   bool Send(std::string_view bytes);
   // Closes the sending direction.
   void HalfClose();
-  // Reads to the end of the next reply, whose header must contain its length; for a reply to HEAD,
-  // to the end of the header. Returns the bytes received if the connection ends earlier.
+  // Returns the next reply: the header and the body of the length in Content-Length, or only the
+  // header for a reply to HEAD. Returns the bytes received so far if the connection ends or the
+  // timeout expires first.
   std::string ReadReply(bool head = false);
-  // Reads until the server closes the connection.
+  // Reads until the server closes the connection or the timeout expires.
   std::string ReadToEnd();
-  // True if the server closes the connection within the timeout without sending anything.
+  // Returns true if the server closes the connection within the timeout without sending anything.
   bool Closed() { return ReadToEnd().empty() && ended_; }
 
  private:
@@ -41,11 +42,12 @@ class HttpPeer {
 
   int fd_;
   bool connected_ = false;
-  bool ended_ = false;    // closed by the server, not timed out
+  bool ended_ = false;    // the server closed the connection; false after a timeout
   std::string received_;  // bytes beyond the last reply
 };
 
-// Sends one request with `method` for `path` on a new connection and returns the reply.
+// Sends one request on a new connection and returns the reply with its header, or what arrived
+// before a timeout.
 std::string HttpRequest(const std::string& address, const std::string& method,
                         const std::string& path);
 

@@ -35,7 +35,7 @@ absl::StatusOr<Buffer> JobRunner::Upload(const std::vector<std::byte>& bytes) {
   CROUT_ASSIGN_OR_RETURN(auto uploader, device_.StartUpload({buffer.data(), buffer.size()}));
   for (size_t sent = 0; sent < bytes.size();) {
     const std::span<std::byte> span = uploader->Reserve([] {});
-    if (span.empty()) continue;  // The staging blocks are still being copied.
+    if (span.empty()) continue;  // All staging blocks are still being copied.
     std::memcpy(span.data(), bytes.data() + sent, span.size());
     CROUT_RETURN_IF_ERROR(uploader->Commit(span.size()));
     sent += span.size();

@@ -17,6 +17,7 @@
 
 namespace crout::testing {
 
+// Options by name; see FactorizeOptions.
 struct FactorRequest {
   std::string algorithm = "getrf";
   DType matrix_dtype = DType::kFloat64;
@@ -30,6 +31,7 @@ struct FactorRequest {
   LuParameters parameters;
 };
 
+// Options by name; see SolveOptions.
 struct SolveRequest {
   std::string solver = "auto";
   DType dtype = DType::kFloat64;
@@ -43,25 +45,26 @@ struct SolveRequest {
 };
 
 struct Solution {
-  HostMatrix x;
+  HostMatrix x;  // n x nrhs
   SolveSummary summary;
 };
 
 struct ComplexSolution {
-  ComplexMatrix x;
-  DType dtype = DType::kComplex128;  // as returned
+  ComplexMatrix x;                   // n x nrhs
+  DType dtype = DType::kComplex128;  // type of the returned solution
   SolveSummary summary;
 };
 
-// The parts of a factor in host memory.
+// The parts of a dense factor of order n in host memory.
 struct HostFactor {
-  HostMatrix lu;
-  std::vector<int64_t> ipiv;
-  std::vector<double> scales;  // row scales, then column scales; empty without scaling
+  HostMatrix lu;               // n x n
+  std::vector<int64_t> ipiv;   // n elements, 1-based
+  std::vector<double> scales;  // n row scales, then n column scales; empty without scaling
 };
 
-// Runs jobs on one context of a device, which must outlive this object. Used by one thread at a
-// time.
+// Runs jobs on one context of a device, which must outlive this object. Matrices to factor are
+// n x n; right-hand sides are n x nrhs. Functions return the errors of the device and of the jobs.
+// Used by one thread at a time.
 class JobRunner {
  public:
   explicit JobRunner(Device& device);
@@ -69,30 +72,32 @@ class JobRunner {
   ExecutionContext& context() { return *context_; }
   KernelTimings& timings() { return timings_; }
 
-  // Uploads with the device's uploader. The upload is joined to the context but not waited for.
+  // Copies `bytes` to device memory with an uploader of the device. Later work on the context waits
+  // for the copy, but this function does not.
   absl::StatusOr<Buffer> Upload(const std::vector<std::byte>& bytes);
 
   absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n, const FactorRequest& request,
                                        StopRequested stop = NeverStop());
   absl::StatusOr<Solution> Solve(const Factorization& factor, const HostMatrix& b, int64_t nrhs,
                                  const SolveRequest& request, StopRequested stop = NeverStop());
-  // These overloads use given options and a dense matrix in `dtype` and `layout`.
+  // These overloads take complete options and pack the matrix densely in `dtype` and `layout`.
   absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n, DType dtype, Layout layout,
                                        const FactorizeOptions& options,
                                        StopRequested stop = NeverStop());
   absl::StatusOr<Solution> Solve(const Factorization& factor, const HostMatrix& b, int64_t nrhs,
                                  DType dtype, Layout layout, const SolveOptions& options,
                                  StopRequested stop = NeverStop());
+  // Requires a dense factor of a real type.
   absl::StatusOr<HostFactor> Download(const Factorization& factor);
 
-  // These overloads use dense complex matrices. Elements are real if the type of the request is
-  // real.
+  // For dense complex matrices. Elements must be real if the type of the request is real.
   absl::StatusOr<Factorization> FactorComplex(const ComplexMatrix& a, int64_t n,
                                               const FactorRequest& request,
                                               StopRequested stop = NeverStop());
   absl::StatusOr<ComplexSolution> SolveComplex(const Factorization& factor, const ComplexMatrix& b,
                                                int64_t nrhs, const SolveRequest& request);
 
+  // Return UNIMPLEMENTED if the device has no such method.
   absl::StatusOr<FactorizeOptions> Options(const FactorRequest& request, int64_t n) const;
   absl::StatusOr<SolveOptions> Options(const SolveRequest& request, const FactorSummary& factor,
                                        int64_t nrhs) const;

@@ -38,7 +38,7 @@ struct Header {
   bool pattern = false;
   bool complex = false;
   bool hermitian = false;
-  double mirror = 0;  // (j, i) := mirror * (i, j); 0 for general
+  double mirror = 0;  // A(j, i) = mirror * A(i, j); 0 for a general matrix
   int64_t n = 0;
   int64_t nnz = 0;
 };

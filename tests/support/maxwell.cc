@@ -11,7 +11,7 @@ namespace crout::testing {
 namespace {
 
 using Vector = std::array<double, 3>;
-using Matrix = std::array<Vector, 3>;  // by columns
+using Matrix = std::array<Vector, 3>;  // array of columns
 
 constexpr double kRadius = 1;
 constexpr double kHalfDiagonal = 0.4;
@@ -29,11 +29,11 @@ Vector Sum(const Vector& a, double factor, const Vector& b) {
   return {a[0] + factor * b[0], a[1] + factor * b[1], a[2] + factor * b[2]};
 }
 
-// 1 - x and x, and their derivatives.
+// The linear shape functions 1 - x and x, and their derivatives.
 double Line(int end, double x) { return end == 0 ? 1 - x : x; }
 double Slope(int end) { return end == 0 ? -1 : 1; }
 
-// Edge e of the reference cell has direction d = e / 4 and lies at one end of the other two
+// Edge e of the reference cell has direction d = e / 4. It lies at one end of each of the other two
 // directions.
 struct ReferenceEdge {
   explicit ReferenceEdge(int e)
@@ -128,8 +128,8 @@ std::vector<MaxwellTorus::Point> MaxwellTorus::PointsOf(int64_t i, int64_t j, in
     point.x = x;
     point.weight = std::abs(det) * kWeights[at[0]] * kWeights[at[1]] * kWeights[at[2]];
     for (int e = 0; e < 12; ++e) {
-      // J^-T and J / det. The columns of J^-T are cross products of the columns of J, divided by
-      // det.
+      // Functions are mapped by J^-T and curls by J / det. The columns of J^-T are cross products
+      // of the columns of J, divided by det.
       const ReferenceEdge edge(e);
       const Vector normal = Cross(jacobian[(edge.d + 1) % 3], jacobian[(edge.d + 2) % 3]);
       point.function[e] = Sum({}, edge.Value(ref) / det, normal);
@@ -197,7 +197,7 @@ std::vector<SparseEntry> MaxwellTorus::Entries() const {
   std::vector<std::vector<std::pair<int64_t, std::complex<double>>>> columns(per_slice());
   for (int64_t slice = 0; slice < ring_; ++slice) {
     for (auto& column : columns) column.clear();
-    // The edges of a slice belong to the cells before and behind it.
+    // The edges of a slice belong to the cells before and after it.
     for (const int64_t k : {(slice + ring_ - 1) % ring_, slice}) {
       for (int64_t c = 0; c < side_ * side_; ++c) {
         const std::array<int64_t, 12> edges = EdgesOf(c % side_, c / side_, k);

@@ -16,29 +16,31 @@
 
 namespace crout::testing {
 
-// The result of LuAlgorithm::Factor, packed in the type of the computation and unpacked.
+// The result of LuAlgorithm::Factor: L and U in getrf's storage, both packed in the type of the
+// computation and unpacked.
 struct MethodFactor {
   int64_t n = 0;
   DType dtype = DType::kFloat64;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
   int64_t info = 0;
   std::vector<std::byte> packed;
-  ComplexMatrix lu;
-  std::vector<int64_t> ipiv;
+  ComplexMatrix lu;            // n x n
+  std::vector<int64_t> ipiv;   // n elements, 1-based
   IterationReport iterations;  // for iterative methods
 };
 
 // The result of DirectSolver::Solve.
 struct DirectSolution {
-  ComplexMatrix x;
+  ComplexMatrix x;  // n x nrhs
   int64_t info = 0;
   std::vector<int64_t> ipiv;  // read from the workspace of gauss_jordan
   double min_pivot = 0;
   double max_pivot = 0;
 };
 
-// Runs methods on one context of a device. Used by one thread at a time. Matrix elements are real
-// if the type is real.
+// Runs methods on one context of a device, which must outlive this object. `a` is n x n and `b` is
+// n x nrhs; elements must be real if the type is real. Functions return UNIMPLEMENTED if the device
+// has no such method, and the errors of the method. Used by one thread at a time.
 class MethodRunner {
  public:
   explicit MethodRunner(Device& device);
@@ -48,7 +50,7 @@ class MethodRunner {
   // Copies the factor to device memory, where it stays for the lifetime of this object.
   absl::StatusOr<FactorView> Keep(const MethodFactor& factor);
 
-  // Returns the error of Factor or Finish if either fails.
+  // Calls Factor and Finish of the algorithm.
   absl::StatusOr<MethodFactor> Factor(
       std::string_view algorithm, const ComplexMatrix& a, int64_t n, DType dtype,
       const LuParameters& parameters = {}, StopRequested stop = [] { return false; });
@@ -57,7 +59,7 @@ class MethodRunner {
   absl::StatusOr<ComplexMatrix> Solve(std::string_view solver, const MethodFactor& factor, Op op,
                                       const ComplexMatrix& b, int64_t nrhs, double tolerance = 0);
 
-  // Solves with gauss_jordan.
+  // Solves A X = B with "gauss_jordan".
   absl::StatusOr<DirectSolution> SolveDirectly(
       const ComplexMatrix& a, int64_t n, const ComplexMatrix& b, int64_t nrhs, DType dtype,
       StopRequested stop = [] { return false; });

@@ -26,7 +26,7 @@ PackedSparse PackSparse(const std::vector<Scalar>& a, int64_t n, DType dtype) {
   std::vector<int64_t> column_start = {0}, row_start = {0};
   std::vector<int32_t> row, column, position;
   std::vector<Scalar> value;
-  std::vector<int32_t> place(n * n);  // of each stored element in `value`
+  std::vector<int32_t> place(n * n);  // index in `value` of each stored element
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) {
       const Scalar v = a[i + j * n];

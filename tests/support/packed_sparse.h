@@ -23,14 +23,14 @@ struct PackedSparse {
   int64_t nonzeros = 0;
 };
 
-// Packs an n x n matrix without its zeros; -0 is stored. `Scalar` may be complex for any type;
-// elements must be real if the type is real.
+// Packs an n x n matrix without its zeros; -0 is stored. `Scalar` may be complex for any type, but
+// the elements must be real if the type is real.
 template <class Scalar = double>
 PackedSparse PackSparse(const std::vector<Scalar>& a, int64_t n, DType dtype);
 
-// An n x n matrix with about `density` n^2 entries: nine in ten are uniform in [-1, 1] and one in
-// ten is -0. Every row and column has a diagonal entry of magnitude 2 to 3. With `holes`, rows and
-// columns whose 1-based index is divisible by 7 are empty.
+// An n x n matrix with about `density` * n^2 entries, uniform in [-1, 1) except that one in ten is
+// -0. Diagonal entries have a magnitude from 2 to 3. With `holes`, rows and columns whose 1-based
+// index is divisible by 7 are empty.
 HostMatrix RandomSparse(int64_t n, double density, uint64_t seed, bool holes = false);
 
 }  // namespace crout::testing

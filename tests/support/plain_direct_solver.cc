@@ -16,7 +16,7 @@ void SwapRows(const MatrixView<T>& m, int64_t i, int64_t k) {
   for (int64_t j = 0; j < m.cols; ++j) std::swap(m(i, j), m(k, j));
 }
 
-// Scales row `pivot` by 1 / `by` and subtracts its multiples by `column` from all other rows.
+// Divides row `pivot` by `by`. Then subtracts column[i] times this row from each other row i.
 template <class T>
 void Eliminate(const MatrixView<T>& m, int64_t pivot, T by, const T* column) {
   for (int64_t j = 0; j < m.cols; ++j) {
@@ -27,7 +27,7 @@ void Eliminate(const MatrixView<T>& m, int64_t pivot, T by, const T* column) {
   }
 }
 
-// Returns the 1-based column without a pivot, or 0.
+// Returns the 1-based index of the first column without a pivot, or 0.
 template <class T>
 int32_t Reduce(const MatrixView<T>& a, const MatrixView<T>& b, T* column, StopRequested stop) {
   for (int64_t k = 0; k < a.cols && !stop(); ++k) {

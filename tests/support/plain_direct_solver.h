@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A direct solver for tests of the code that calls one.
+// A direct solver for tests of its callers.
 #ifndef CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_
 #define CROUT_TESTS_SUPPORT_PLAIN_DIRECT_SOLVER_H_
 
@@ -8,8 +8,9 @@
 
 namespace crout::testing {
 
-// Textbook Gauss-Jordan elimination with partial pivoting in host memory. Polls the stop request
-// before each column. Writes the whole workspace of n + nrhs elements.
+// Textbook Gauss-Jordan elimination with partial pivoting in host memory, for real types. Polls
+// `stop` before each column. Writes all n + nrhs elements of the workspace, so that tests detect
+// one that is too small.
 class PlainDirectSolver final : public DirectSolver {
  public:
   explicit PlainDirectSolver(

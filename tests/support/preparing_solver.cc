@@ -12,7 +12,7 @@
 namespace crout::testing {
 namespace {
 
-// Returns the diagonal of the factor, which is its preparation.
+// Returns the diagonal of U. Prepare stores it, and Solve checks it.
 std::vector<double> DiagonalOf(const FactorView& factor) {
   return DispatchReal(factor.lu.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

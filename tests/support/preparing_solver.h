@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A solver that needs prepared factors, for tests without a GPU.
+// A triangular solver that needs prepared factors, for tests without a GPU.
 #ifndef CROUT_TESTS_SUPPORT_PREPARING_SOLVER_H_
 #define CROUT_TESTS_SUPPORT_PREPARING_SOLVER_H_
 
@@ -8,12 +8,13 @@
 
 namespace crout::testing {
 
-// "crout_solve" in host memory. Solves with `inner`, which must outlive it, and requires a factor
-// that it prepared. Multiplies the last unknown by 1 + `error`. Predicts less time than any other
-// solver.
+// Registers as "crout_solve" in host memory, for real types. Solves with `inner`, which must
+// outlive it, and multiplies the last unknown by 1 + `error`. Returns INTERNAL for a factor that it
+// did not prepare. Predicts zero seconds, less than any other solver.
 //
-// Reports max |u_ii| / min |u_ii| as the condition, and 1 for the transpose. AssessPreparation()
-// returns kFull up to kTrusted, kMeasured up to kMeasured, and kNone above.
+// Prepare reports max |u_ii| / min |u_ii| as the condition, and 1 for the transpose.
+// AssessPreparation returns kFull for a condition up to kTrusted, Reliability::kMeasured for one up
+// to PreparingSolver::kMeasured, and kNone above.
 class PreparingSolver final : public TriangularSolver {
  public:
   static constexpr double kTrusted = 1e3;

@@ -24,7 +24,7 @@ long double Abs(const Scalar& x) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Returns the quotient of a check: 0 for 0/0, infinity for NaN.
+// Returns numerator / denominator: 0 for 0/0, infinity for x/0 and for NaN.
 double Ratio(long double numerator, long double denominator) {
   if (std::isnan(numerator) || std::isnan(denominator)) return kInfinity;
   if (numerator == 0) return 0;
@@ -87,8 +87,8 @@ std::vector<Scalar> ResidualColumn(const std::vector<Scalar>& a, int64_t n,
   return rounded;
 }
 
-// Gauss-Jordan elimination with complete pivoting, in place. Computes (P A Q)^-1 for the
-// permutations of the pivots. They are not undone because they do not change the 1-norm.
+// Inverts in place by Gauss-Jordan elimination with complete pivoting. The result is (P A Q)^-1;
+// the permutations P and Q are not undone because they do not change the 1-norm.
 template <class Scalar>
 struct LongInverse {
   explicit LongInverse(const std::vector<Scalar>& a, int64_t order)
@@ -285,7 +285,6 @@ double ExactRcond(const std::vector<Scalar>& a, int64_t n) {
   if (n == 0) return 1;
   LongInverse<Scalar> inverse(a, n);
   if (!inverse.Invert()) return 0;
-  // Row and column permutations do not change the largest column sum.
   long double norm = 0;
   for (int64_t j = 0; j < n; ++j) {
     long double sum = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // LAPACK's acceptance ratios, computed independently of the code under test. A result is accepted
-// if its ratio is below kThreshold. Matrices are column-major and packed.
+// if its ratio is below kThreshold. `a` and `lu` are n x n; `x`, `x_true` and `b` are n x nrhs. All
+// are column-major without padding. "eps" is the machine epsilon of `dtype`.
 #ifndef CROUT_TESTS_SUPPORT_RATIOS_H_
 #define CROUT_TESTS_SUPPORT_RATIOS_H_
 
@@ -16,16 +17,16 @@ namespace crout::testing {
 
 inline constexpr double kThreshold = 30;
 
-// |PA - LU|_1 / (n |A|_1 eps) with eps of `dtype` (GET01). `a` is the factored matrix in the
-// precision of the factorization, `lu` has getrf's storage, and `ipiv` is 1-based. Returns 0 if n
-// is 0. Returns Inf for a zero A with a nonzero LU and for NaN.
+// |PA - LU|_1 / (n |A|_1 eps) (GET01). `a` is the factored matrix in the precision of the
+// factorization, `lu` has getrf's storage, and `ipiv` is 1-based. Returns 0 if n is 0. Returns Inf
+// for NaN, and for a zero A with a nonzero LU.
 template <class Scalar = double>
 double FactorRatio(const std::vector<Scalar>& a, int64_t n, const std::vector<Scalar>& lu,
                    const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal, DType dtype);
 
-// |(PA - LU) z|_1 / (n |A|_1 eps) for a vector z of random signs, in long double. Costs O(n^2), for
-// matrices of order in the thousands. The mean over z is at least FactorRatio / sqrt(2)
-// (Khintchine), and about sqrt(n) times that if the errors in a row are independent.
+// |(PA - LU) z|_1 / (n |A|_1 eps) for a vector z of random signs, in long double. Costs O(n^2), and
+// so suits orders in the thousands. Its mean over z is at least FactorRatio / sqrt(2) (Khintchine),
+// and about sqrt(n) times FactorRatio if the errors in a row are independent.
 template <class Scalar = double>
 double ProbedFactorRatio(const std::vector<Scalar>& a, int64_t n, const std::vector<Scalar>& lu,
                          const std::vector<int64_t>& ipiv, UnitDiagonal unit_diagonal, DType dtype);
@@ -41,8 +42,8 @@ double ForwardRatio(const std::vector<Scalar>& x, const std::vector<Scalar>& x_t
                     int64_t nrhs, double rcond, DType dtype);
 
 // Distance of a reciprocal condition estimate from the exact value (GET06):
-// max/min - (1 - min/max). Returns 0 if both are 0, and 1/eps of float64 if one is. Estimates may
-// be off by a small factor.
+// max/min - (1 - min/max). Returns 0 if both are 0, and 1/eps of float64 if only one is. Estimates
+// may differ from the exact value by a small factor.
 double RcondRatio(double estimate, double exact);
 
 // max over columns of the true error |x - x_true|_inf / |x|_inf, divided by a claimed bound
@@ -63,14 +64,14 @@ template <class Scalar = double>
 double ComponentwiseError(const std::vector<Scalar>& a, int64_t n, Op op,
                           const std::vector<Scalar>& x, const std::vector<Scalar>& b, int64_t nrhs);
 
-// Norms by their definitions, in long double.
+// The 1-norm and the infinity norm, summed in long double.
 template <class Scalar = double>
 double NormOne(const std::vector<Scalar>& a, int64_t n);
 template <class Scalar = double>
 double NormInf(const std::vector<Scalar>& a, int64_t n);
 
 // 1 / (|A|_1 |A^-1|_1) by inversion in long double with complete pivoting; 0 if A is singular.
-// Costs O(n^3). For n up to a few hundred and condition numbers up to about 1e16.
+// Costs O(n^3). Suits orders up to a few hundred and condition numbers up to about 1e16.
 template <class Scalar = double>
 double ExactRcond(const std::vector<Scalar>& a, int64_t n);
 

@@ -11,10 +11,10 @@
 namespace {
 
 std::atomic<bool> refused = false;
-// 0 disables it.
+// Size of the allocation to refuse; 0 if none.
 std::atomic<size_t> refused_size = 0;
-// Allocations left before the refused one, by the thread that called RefuseAfter and by all other
-// threads. Negative values disable it.
+// Allocations that succeed before the refused one, by the thread that called RefuseAfter and by all
+// other threads. Negative if none is refused.
 std::atomic<int> until_refused_here = -1;
 std::atomic<int> until_refused_elsewhere = -1;
 thread_local bool here = false;  // true on the thread that called RefuseAfter
@@ -32,7 +32,7 @@ bool IsRefused(size_t bytes) {
 // operator delete. This mismatch is harmless.
 extern "C" const char* __asan_default_options() { return "alloc_dealloc_mismatch=0"; }  // NOLINT
 
-// Not inlined. Otherwise the compiler warns that free() does not match operator new.
+// Not inlined, because the compiler would warn that free() does not match operator new.
 ABSL_ATTRIBUTE_NOINLINE void* operator new(size_t bytes) {
   if (IsRefused(bytes)) {
     refused = true;

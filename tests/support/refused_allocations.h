@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Makes chosen allocations of the standard library fail. A program that links this file uses its
-// operator new.
+// Makes selected calls of operator new throw std::bad_alloc. A program that links this file uses
+// its global operators new and delete.
 #ifndef CROUT_TESTS_SUPPORT_REFUSED_ALLOCATIONS_H_
 #define CROUT_TESTS_SUPPORT_REFUSED_ALLOCATIONS_H_
 
@@ -9,14 +9,16 @@
 
 namespace crout::testing {
 
-// The next allocation of exactly `bytes` bytes fails, on any thread.
+// The following two functions replace an earlier request.
+
+// Fails the next allocation of exactly `bytes` bytes, on any thread.
 void RefuseSize(size_t bytes);
 
 enum class Threads { kThis, kOthers };
-// Passes the next `passed` allocations of those threads and fails the one after.
+// Fails one allocation by the calling thread or by the other threads, after `passed` that succeed.
 void RefuseAfter(int passed, Threads of);
 
-// Disables all refusals. Returns whether an allocation was refused since the last request.
+// Cancels the request. Returns whether it made an allocation fail.
 bool StopRefusing();
 
 }  // namespace crout::testing

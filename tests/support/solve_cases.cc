@@ -23,14 +23,14 @@ HostMatrix ColumnsScaled(HostMatrix b, int64_t n, const std::vector<int>& expone
   return b;
 }
 
-// Multiplies the first row of `a` by 2^40, but its first element by 2^10 only. This element is a
-// bad pivot and yet the largest of its column.
+// Multiplies the first row of `a` by 2^40, but its first element only by 2^10. This element becomes
+// the pivot as the largest of its column, although it is small compared with its row.
 HostMatrix WithALargeFirstRow(HostMatrix a, int64_t n) {
   for (int64_t j = 0; j < n; ++j) a[j * n] *= j == 0 ? 0x1p10 : 0x1p40;
   return a;
 }
 
-// Upper triangular: the factors cannot overflow, but the row and column sums do.
+// An upper triangular matrix whose row and column sums overflow. The factors cannot overflow.
 HostMatrix NearTheLargest(int64_t n) {
   const HostMatrix random = RandomMatrix(n, n, 5);
   HostMatrix a(n * n, 0.0);
@@ -64,7 +64,8 @@ class Multiples {
       ASSERT_OK_AND_ASSIGN(const Solution multiple, runner_.Solve(factor_, scaled, nrhs, request_));
       EXPECT_EQ(multiple.x, ColumnsScaled(plain.x, n_, exponents));
       if (!verify) continue;
-      // The residual of the column with the smallest scale has only a few bits.
+      // The tolerance is large because the residual of the column with the smallest scale has only
+      // a few bits.
       EXPECT_NEAR(*multiple.summary.backward_error, *plain.summary.backward_error,
                   1e-6 * *plain.summary.backward_error);
     }
@@ -106,8 +107,8 @@ void ExpectMultiplesOfRightHandSidesSolveAlike(Device& device) {
       ASSERT_OK_AND_ASSIGN(const Factorization factor, runner.Factor(a, kN, request));
       for (const Op op : {Op::kNone, Op::kTranspose}) {
         Multiples multiples(runner, factor, a, op);
-        multiples.Expect({-97, 130, 0});  // 1e-29, 1e39
-        // The exponents keep the solutions from overflowing or becoming subnormal.
+        multiples.Expect({-97, 130, 0});  // factors of 1e-29, 1e39 and 1
+        // With these exponents the solutions neither overflow nor become subnormal.
         multiples.Expect({kind == std::string("near_underflow") ? 880 : 985});
         multiples.Expect({0, kind == std::string("near_overflow") ? -880 : -990});
       }
@@ -135,7 +136,7 @@ void ExpectComponentwiseRefinementCorrects(Device& device) {
     EXPECT_EQ(plain.summary.refinement_steps, 0);
     const double exact = ComponentwiseError(a, kN, Op::kNone, plain.x, b, nrhs);
     EXPECT_NEAR(*plain.summary.componentwise_error, exact, 1e-5 * exact);
-    solve.componentwise_error = false;  // implied
+    solve.componentwise_error = false;  // implied by refine_componentwise
     solve.refine_componentwise = true;
     ASSERT_OK_AND_ASSIGN(const Solution mended, runner.Solve(factor, b, nrhs, solve));
     EXPECT_GE(mended.summary.refinement_steps, 1);
@@ -162,8 +163,8 @@ void ExpectErrorsAtTheEndOfTheRange(Device& device) {
       solve.componentwise_error = componentwise;
       solve.max_refinement_steps = componentwise ? 5 : 0;
       ASSERT_OK_AND_ASSIGN(const Solution solution, runner.Solve(factor, b, 1, solve));
-      // Scaling the system does not change the errors. They have a rounding error of their own
-      // because residuals are summed in float64.
+      // Scaling the system does not change the errors, but avoids overflow in the reference. The
+      // errors of the summary include rounding because residuals are summed in float64.
       const HostMatrix small = Times(a, 0x1p-64);
       const HostMatrix rhs = Times(b, 0x1p-64);
       const double exact = BackwardError(small, n, op, solution.x, rhs, 1);

@@ -9,8 +9,8 @@
 namespace crout::testing {
 namespace {
 
-// Only bits come from the standard library, because its distributions differ between
-// implementations.
+// Random numbers. Uses only the generator of the standard library, because its distributions differ
+// between implementations.
 class Draw {
  public:
   explicit Draw(uint64_t seed) : bits_(seed) {}
@@ -39,7 +39,7 @@ class Entries {
     Add(i, j, -value);
     Add(j, i, -value);
   }
-  // `value` at (i, j) and (j, i).
+  // Adds `value` at (i, j) and (j, i).
   void AddBoth(int64_t i, int64_t j, double value) {
     Add(i, j, value);
     Add(j, i, value);
@@ -50,7 +50,7 @@ class Entries {
   std::vector<SparseEntry> entries_;
 };
 
-// Calls visit(k, l) for neighbours k < l in a grid of m^dimensions points.
+// Calls visit(k, l) for each pair of neighbours k < l in a grid of m^dimensions points.
 template <class Visit>
 void ForNeighbours(int64_t m, int dimensions, const Visit& visit) {
   int64_t n = 1;
@@ -175,8 +175,8 @@ SparseProblem Kkt(int64_t n) {
 
 SparseProblem Stokes(int64_t m) {
   Entries entries;
-  // Unknowns are the velocities on the inner faces, (m - 1) m across and m (m - 1) up, and the
-  // pressures in the cells.
+  // The unknowns are the horizontal velocities on (m - 1) m inner faces, the vertical velocities on
+  // m (m - 1), and the pressures in the cells.
   const int64_t faces = (m - 1) * m;
   const auto across = [m](int64_t x, int64_t y) { return y * (m - 1) + x; };
   const auto up = [m, faces](int64_t x, int64_t y) { return faces + y * m + x; };

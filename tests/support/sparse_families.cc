@@ -17,7 +17,7 @@ namespace crout::testing {
 namespace {
 
 constexpr double kLoss = 0.05;
-constexpr double kWave2 = 0.4;  // ten points per wavelength
+constexpr double kWave2 = 0.4;  // about ten points per wavelength
 constexpr int64_t kHalfBandwidth = 10;
 constexpr int kMaxUnknowns = 10'000'000;
 
@@ -25,7 +25,7 @@ struct SparseClass {
   const char* prefix;
   int most;
   SparseProblem (*make)(int64_t size);
-  int size;  // used by SparseClassNames
+  int size;  // size in SparseClassNames
 };
 
 constexpr SparseClass kClasses[] = {

@@ -18,11 +18,12 @@ namespace crout::testing {
 //   poisson2d_M, poisson3d_M, helmholtz_M, banded_N, tridiagonal_N, arrow_N, circuit_N, power_N,
 //   kkt_N, stokes_M, blocks_M, random_N
 //                       from sparse_classes.h, N unknowns or M points a side; real in every type
-//   other names         a shared real matrix, by its name in the index
-// Returns NOT_FOUND for an unknown name.
+//   other names         a shared matrix (matrices.h) by its file name
+// Returns NOT_FOUND for an unknown name or a size that is too large, and the errors of
+// ReadSparseMatrix.
 absl::StatusOr<PackedSparse> SparseFamily(const std::string& name, DType dtype);
 
-// One matrix of each class, with about 20,000 unknowns.
+// The name of one matrix of each class, with 3,000 to 100,000 unknowns.
 std::vector<std::string> SparseClassNames();
 
 }  // namespace crout::testing

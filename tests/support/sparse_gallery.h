@@ -12,19 +12,21 @@
 
 namespace crout::testing {
 
+// Indices are 0-based.
 struct SparseEntry {
   int32_t row;
   int32_t column;
   std::complex<double> value;
 };
 
-// Packs entries given in any order. Duplicates are summed and zeros are stored. A real type takes
-// the real parts.
+// Packs the entries of an n x n matrix, given in any order. Duplicates are summed and zeros are
+// stored. A real type takes the real parts.
 PackedSparse PackEntries(std::vector<SparseEntry> entries, int64_t n, DType dtype);
 
-// Upwind convection and diffusion on a grid of m^2 or m^3 points (5 or 7 points) with wind (20, 10,
-// 5) and h = 1 / (m + 1). The diagonal is 2 d + h (w1 + ...). The other entries are -1 - h w_d
-// towards smaller indices and -1 towards larger ones.
+// Convection and diffusion by upwind differences on a grid of m^2 or m^3 points, with a stencil of
+// 5 or 7 points. The wind w is (20, 10) or (20, 10, 5), and h = 1 / (m + 1). The diagonal is 2 *
+// dimensions + h * sum(w). An entry in direction d is -1 - h * w_d towards the smaller index and -1
+// towards the larger one.
 std::vector<SparseEntry> GridEntries(int64_t m, int dimensions);
 
 }  // namespace crout::testing

@@ -37,7 +37,7 @@ MATCHER_P2(FailsWith, code, text, "") {
 #define ASSERT_OK(expr) ASSERT_THAT(expr, ::crout::testing::IsOk())
 #define EXPECT_OK(expr) EXPECT_THAT(expr, ::crout::testing::IsOk())
 
-// Declares `lhs` from a StatusOr value, or fails the test.
+// Initializes the declaration `lhs` with the value of a StatusOr. Fails the test on an error.
 #define ASSERT_OK_AND_ASSIGN(lhs, expr) \
   ASSERT_OK_AND_ASSIGN_(CROUT_TEST_CONCAT_(result_, __LINE__), lhs, expr)
 #define ASSERT_OK_AND_ASSIGN_(result, lhs, expr) \

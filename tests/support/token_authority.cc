@@ -23,7 +23,6 @@ namespace {
 
 constexpr int kCoordinateBytes = 32;
 
-// Aborts on an OpenSSL error, which only a broken machine can cause.
 void Require(bool good, const char* what) {
   if (good) return;
   std::fprintf(stderr, "OpenSSL: %s\n", what);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Signs tokens for tests, including tokens that a server must reject.
+// Signs JSON Web Tokens for tests, including tokens that a server must reject. Aborts on an OpenSSL
+// error.
 #ifndef CROUT_TESTS_SUPPORT_TOKEN_AUTHORITY_H_
 #define CROUT_TESTS_SUPPORT_TOKEN_AUTHORITY_H_
 
@@ -14,7 +15,8 @@ namespace crout::testing {
 
 class TokenAuthority {
  public:
-  // Creates a key `id` for `algorithm`, RS256 or ES256. `bits` is the size of an RSA key.
+  // Creates a key with the ID `id` for `algorithm`, RS256 or ES256. `bits` is the size of an RSA
+  // key.
   explicit TokenAuthority(std::string id, std::string algorithm = "ES256", unsigned bits = 2048);
 
   // The public key as an element of "keys" in a JWKS.
@@ -22,12 +24,13 @@ class TokenAuthority {
   // A JWKS with only this key.
   std::string Jwks() const { return "{\"keys\":[" + Jwk() + "]}"; }
 
-  // {"alg": ALGORITHM, "kid": ID}
+  // The header {"alg": ALGORITHM, "kid": ID}.
   std::string Header() const;
-  // Returns a signed token of the two JSON texts.
+  // Return a signed token of the two JSON texts, by default with Header().
   std::string Sign(std::string_view header, std::string_view claims) const;
   std::string Sign(std::string_view claims) const { return Sign(Header(), claims); }
-  // SubjectPublicKeyInfo in PEM. A vulnerable verifier would use it as the HS256 secret.
+  // The public key as SubjectPublicKeyInfo in PEM. A vulnerable verifier would use these bytes as
+  // the HS256 secret.
   std::string Pem() const;
 
  private:

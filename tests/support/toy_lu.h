@@ -8,9 +8,9 @@
 
 namespace crout::testing {
 
-// Textbook Gaussian elimination with partial pivoting, in host memory and float64 only. It predicts
-// zero seconds, so that "auto" prefers it. It reports itself as an iterative method with one
-// section of one sweep.
+// Textbook Gaussian elimination with partial pivoting, in host memory and for float64. Predicts
+// zero seconds, so that "auto" selects it. Reports itself as an iterative method with one section
+// of one sweep.
 class ToyLu final : public LuAlgorithm {
  public:
   explicit ToyLu(std::string_view name)

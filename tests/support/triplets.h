@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A sparse operand: the smallest implementation of Operand, on the host device.
+// A minimal sparse implementation of Operand on the host device.
 #ifndef CROUT_TESTS_SUPPORT_TRIPLETS_H_
 #define CROUT_TESTS_SUPPORT_TRIPLETS_H_
 
@@ -13,11 +13,11 @@
 
 namespace crout::testing {
 
-// A matrix of few entries at distinct positions, multiplied entry by entry. Used by one thread at a
-// time.
+// An n x n float64 matrix of few entries at distinct positions, multiplied entry by entry. Used by
+// one thread at a time.
 class Triplets final : public Operand {
  public:
-  struct Entry {
+  struct Entry {  // 0-based indices
     int64_t i;
     int64_t j;
     double v;
@@ -25,7 +25,7 @@ class Triplets final : public Operand {
 
   Triplets(int64_t n, std::vector<Entry> entries) : n_(n), entries_(std::move(entries)) {}
 
-  HostMatrix Dense() const;
+  HostMatrix Dense() const;  // n x n
   // Number of calls of WideRangeResidual.
   int wide_residuals() const { return wide_residuals_; }
 
@@ -46,7 +46,8 @@ class Triplets final : public Operand {
   template <class Visit>
   void ForEach(Op op, Visit visit) const;
   long double WideNormInf(Op op) const;
-  // Computes the scales of the rows of op(A) diag(across).
+  // Sets `scales` to powers of two that scale the rows of op(A) diag(across) to a maximum in [1,
+  // 2).
   void Equilibrate(Op op, const double* across, double* scales) const;
 
   const int64_t n_;

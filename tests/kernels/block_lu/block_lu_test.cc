@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests blocked LU without pivoting: values, refusals, and bits that are independent of the number
-// of threads.
+// Tests blocked LU without pivoting: values, refused input, and results that are bitwise
+// independent of the number of threads.
 #include <set>
 
 #include "kernels/host/device/host_device.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the measured costs of a device's methods relative to their tables. A test clock measures
-// them. The files that store them may have any content.
+// Tests cost ratios: the measured time of a method divided by the time in its table. A simulated
+// clock measures them. Files that store them may have any content.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64};
 
 double Table(int64_t n) { return 1e-6 * static_cast<double>(n); }
 
-// The clock of the test, advanced by the methods.
+// A simulated clock, which the methods advance.
 struct Clock {
   double now = 100;
 };
@@ -85,7 +85,7 @@ class TimedSolver final : public TriangularSolver {
   const SecondsOf seconds_;
 };
 
-// The host's memory and operations with methods of the test.
+// A device with the memory and operations of the host, and with the methods of the test.
 class TimedDevice final : public Device {
  public:
   class Context final : public ExecutionContext {
@@ -169,8 +169,8 @@ TEST(MeasureCostsTest, AutoAndEstimatesFollowThem) {
   }
 }
 
-// Two different devices with the same table. Their predictions differ, which the placement of jobs
-// depends on.
+// Two devices of different speed have the same table. Their predictions must differ, because the
+// placement of jobs compares them.
 TEST(MeasureCostsTest, UnlikeDevicesPredictUnlikeTimes) {
   double predicted[2];
   for (const int which : {0, 1}) {
@@ -246,11 +246,11 @@ TEST(CostRatiosTest, AnythingElseIsRefused) {
   EXPECT_FALSE(CostRatios::Parse(std::string(CostRatios::kMaxTextBytes + 1, 'a'), key).ok());
 }
 
-// The checksum is correct, because anyone who can write the file can compute it.
+// The checksum of these files is correct, because anyone who can write the file can compute it.
 TEST(CostRatiosTest, InvalidLinesAreRefused) {
   const auto with_line = [](const std::string& line) {
     CostRatios none;
-    // The second line of the key becomes a ratio.
+    // Serialize writes the key first, so that its second line is read as a ratio.
     std::string text = none.Serialize("key\n" + line);
     return text;
   };
@@ -317,13 +317,13 @@ TEST_F(KeptCostsTest, MeasuredOnce) {
   struct stat about;
   ASSERT_EQ(stat(path.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
-  // Only the file remains.
+  // No temporary file remains.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_ / "a/b"),
                           std::filesystem::directory_iterator()),
             1);
 }
 
-// Equal bit by bit: `auto` must make the same choices after the second start.
+// Ratios are equal bit by bit, so that `auto` makes the same choices after the second start.
 TEST_F(KeptCostsTest, TheFirstStartGoesByWhatIsRead) {
   const auto keep = [this] {
     return LoadOrMeasureCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
@@ -369,7 +369,7 @@ TEST_F(KeptCostsTest, WhereNothingCanBeKeptItIsMeasuredAgain) {
     }
     EXPECT_EQ(measured_, 2) << path;
   }
-  // Must not wait for the FIFO.
+  // Does not wait for a writer of the FIFO.
   EXPECT_THAT(Keep(Path("fifo")).report, HasSubstr("is not a regular file"));
 }
 

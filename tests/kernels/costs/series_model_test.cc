@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the model of a series against the best choice with all costs known. The test supplies the
-// seconds.
+// Tests the model of a series against the best choice if all costs were known in advance. The test
+// supplies the times.
 #include "kernels/costs/series_model.h"
 
 #include <algorithm>
@@ -18,24 +18,25 @@ namespace {
 constexpr double kFactor = 40;  // seconds of a factorization
 constexpr int kSteps = 400;
 
-// Iterations, of a second each, that step number `step` takes with a factor of age `age` in steps.
+// Returns the iterations that step number `step` needs with a factor that is `age` steps old. Each
+// takes a second.
 using Iterations = std::function<int(int age, int step)>;
 
-// Returns the iterations executed in a step that needs `needed`. The step is given up after `seen`
-// iterations if too many are left.
+// Returns the iterations executed in a step that needs `needed`. After `seen` iterations, the step
+// is abandoned if too many are left.
 int SpentOf(int needed, const SeriesBudget& budget, int seen = 2) {
   seen = std::max(seen, budget.least);
   const int most = static_cast<int>(std::min<double>(budget.iterations, budget.max_cost));
   return std::min(needed - seen > budget.max_remaining ? seen : needed, most);
 }
 
-// A try whose iterations cost 1 each.
+// An attempt whose iterations cost 1 each.
 SeriesAttempt Tried(int iterations, double seconds) {
   return {iterations, static_cast<double>(iterations), seconds};
 }
 
 double SecondsOfModel(const Iterations& iterations) {
-  SeriesModel model(/*factor_seconds=*/10, /*iteration_seconds=*/0.1);  // wrong at first
+  SeriesModel model(/*factor_seconds=*/10, /*iteration_seconds=*/0.1);  // wrong predictions
   double sum = 0;
   int age = 0;
   model.RecordRefactorization(kFactor, {});
@@ -91,14 +92,14 @@ TEST(SeriesModelTest, IsNearlyAsGoodAsTheBestPeriod) {
   }
 }
 
-// Recorded iterations of real series. Row t has the iterations of step t + 1 with the factors of
-// all previous steps, starting with the first factor. The seconds are those of a GPU for this
+// Recorded iterations of a real series. Row t lists the iterations of step t + 1 with the factor of
+// each previous step, the first factor first. The times, in seconds, are those of a GPU for this
 // order: per factorization, per iteration and per step.
 struct Recorded {
   const char* name;
   std::vector<std::vector<int>> iterations;
   double factor, iteration, step;
-  int seen;  // iterations after which the remaining ones are known
+  int seen;  // iterations after which the remaining ones can be estimated
 
   double Reused(int count) const { return step + count * iteration; }
 };
@@ -130,7 +131,7 @@ const Recorded kRecorded[] = {
 
 TEST(SeriesModelTest, FewStepsOfRealSeries) {
   for (const Recorded& recorded : kRecorded) {
-    SeriesModel model(recorded.factor / 2, recorded.iteration / 2);  // wrong at first
+    SeriesModel model(recorded.factor / 2, recorded.iteration / 2);  // wrong predictions
     model.RecordRefactorization(recorded.factor, {});
     double by_model = 0, refactor = 0, reuse = 0;
     size_t factored = 0;
@@ -165,8 +166,8 @@ TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
   EXPECT_LE(SecondsOfModel(jumps), SecondsOfModel(calm) + 2 * 2.5 * kFactor);
 }
 
-// If a few directions slow the iterations down, the estimate of the remaining ones is much too
-// high. The step is therefore not given up before the iterations of the previous step.
+// If a few directions slow convergence, the estimate of the remaining iterations is much too high.
+// A step is therefore not abandoned before it has used as many iterations as the previous step.
 TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
   SeriesModel model(kFactor, 1);
   EXPECT_EQ(model.Budget().least, 0);
@@ -176,17 +177,18 @@ TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
   model.RecordReuse(Tried(9, 9));
   EXPECT_EQ(model.Budget().least, 9);
   model.RecordRefactorization(kFactor, {});
-  EXPECT_EQ(model.Budget().least, 7);  // as with a new factor
+  EXPECT_EQ(model.Budget().least, 7);  // as after the previous factorization
 }
 
-// For recurring matrices, a reuse may cost up to a factorization more than the cheapest step.
+// If matrices recur, a step that reuses the factor may cost up to a factorization more than the
+// cheapest step.
 TEST(SeriesModelTest, WhatCostsMoreThanAFactorizationIsNotTakenTwice) {
   constexpr double kLittle = 3;
   for (const double much : {0.9 * kFactor, kFactor + 1.1 * kLittle}) {
     SeriesModel model(kFactor, 1);
     model.RecordRefactorization(kFactor, {});
     for (int step = 0; step < 5; ++step) model.RecordReuse({3, kLittle, kLittle});
-    model.RecordReuse({12, much, much});  // the number of GMRES iterations
+    model.RecordReuse({12, much, much});  // 12 iterations of GMRES cost `much`
     EXPECT_EQ(model.Budget().iterations > 0, much < kFactor) << much;
   }
 }
@@ -210,7 +212,7 @@ TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
     }
     EXPECT_EQ(model.Budget().max_cost, 2 * kCost) << worth;
     EXPECT_EQ(model.Budget().max_remaining, 2 * kCost) << worth;
-    // After a failure, only the cost of a factorization determines the limit.
+    // After a failure, the cost of a factorization alone determines the limit.
     model.RecordRefactorization(worth, {5, kCost, kCost});
     for (int step = 0; step < 64 && model.Budget().iterations == 0; ++step) {
       model.RecordRefactorization(worth, {});
@@ -233,7 +235,7 @@ TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
     ++factorizations;
     ASSERT_LE(factorizations, 2);
   }
-  // A second failure is no exception.
+  // A second failure is not treated as an exception.
   model.RecordRefactorization(kFactor, Tried(32, 32));
   while (model.Budget().iterations == 0) {
     model.RecordRefactorization(kFactor, {});
@@ -245,7 +247,7 @@ TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
 
 // On a busy machine a step is delayed now and then.
 TEST(SeriesModelTest, StepsThatHadToWaitDecideNothing) {
-  constexpr double kWaited = 60;  // factor of the delay
+  constexpr double kWaited = 60;  // seconds per iteration of a delayed step
   for (const int every : {4, 7, kSteps}) {
     SeriesModel model(10, 0.1);
     model.RecordRefactorization(kFactor, {});
@@ -288,7 +290,7 @@ TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
   EXPECT_GT(model.Budget().iterations, 0);
 }
 
-// A factorization is worth 20 iterations; the prediction is three.
+// A factorization takes as long as 20 iterations, but the predicted number is three.
 TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured) {
   for (const int needed : {7, 18}) {
     SeriesModel model(kFactor, kFactor / 3);

@@ -32,11 +32,12 @@ class CroutMethodTest : public ::testing::Test {
 
 TEST_F(CroutMethodTest, RulesByHand) {
   const HostMatrix a = {1, 2, 4, 6};  // [1 4; 2 6]
-  // Partial pivoting takes the largest element of the column: [2 6; 1 4] = [2 0; 1 1] [1 3; 0 1].
+  // Partial pivoting selects the largest element of the column: [2 6; 1 4] = [2 0; 1 1] [1 3; 0 1].
   HostFactor factor = Factor(a, 2, Cmpp(PivotRule::kPartial));
   EXPECT_EQ(factor.lu, (HostMatrix{2, 1, 3, 1}));
   EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{2, 2}));
-  // 1 is within (1e-5, 1e5] and above 0.1 * 2, so it stays: [1 4; 2 6] = [1 0; 2 -2] [1 4; 0 1].
+  // 1 is within (1e-5, 1e5] and at least 0.1 * 2, so both rules accept it as pivot:
+  // [1 4; 2 6] = [1 0; 2 -2] [1 4; 0 1].
   for (const PivotRule rule : {PivotRule::kInterval, PivotRule::kThreshold}) {
     factor = Factor(a, 2, Cmpp(rule));
     EXPECT_EQ(factor.lu, (HostMatrix{1, 2, 4, -2}));
@@ -59,7 +60,7 @@ TEST_F(CroutMethodTest, EveryRuleFactorsAcrossBlocks) {
     for (const PivotRule rule :
          {PivotRule::kPartial, PivotRule::kInterval, PivotRule::kThreshold}) {
       const HostFactor factor = Factor(a, n, Cmpp(rule));
-      // Absolute bounds on pivots permit growth.
+      // The interval rule, whose bounds are absolute, permits growth.
       const double threshold = rule == PivotRule::kInterval ? 1e5 : kThreshold;
       EXPECT_LT(FactorRatio(a, n, factor.lu, factor.ipiv, UnitDiagonal::kU, DType::kFloat64),
                 threshold);
@@ -84,7 +85,7 @@ TEST_F(CroutMethodTest, WithoutPivotingAZeroEndsIt) {
     Factor(a, 271, request);
     EXPECT_EQ(info_, k + 1);
   }
-  // With pivoting the zero is no obstacle.
+  // cmpp avoids the zero pivot.
   EXPECT_EQ(Factor({0, 1, 1, 0}, 2, Cmpp(PivotRule::kInterval)).ipiv[0], 2);
   EXPECT_EQ(info_, 0);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the memory that cuDSS takes from the block of a factor, and the error if its library is not
-// found.
+// Tests the memory that cuDSS allocates within the block of a factor, and the error if the cuDSS
+// library is not found.
 #include "kernels/cuda/cudss/arena.h"
 
 #include <cstdint>
@@ -74,7 +74,7 @@ TEST_F(CudssArenaTest, TakesBackOnlyWhatItGaveOut) {
   EXPECT_FALSE(arena_.Free(piece));
 }
 
-// Calls the handler as the library does.
+// Calls the handler as cuDSS does.
 TEST_F(CudssArenaTest, TheHandlerGivesNothingForNoBytes) {
   CudssArena* arena = &arena_;
   const CudssMemoryHandler handler = HandlerOf(&arena);

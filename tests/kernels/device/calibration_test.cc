@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the measurement of small matrices with methods of known times.
+// Tests the measurement of methods on small matrices, with methods whose times are known.
 #include "kernels/host/device/calibration.h"
 
 #include <cmath>
@@ -15,8 +15,8 @@
 namespace crout {
 namespace {
 
-// Does nothing and advances the clock by the given time, which is in seconds and dominates the real
-// time. Predicts a millisecond per row.
+// Only advances the clock by the given time, which is far longer than the real time of a call.
+// Predicts a millisecond per row.
 class SimulatedAlgorithm final : public LuAlgorithm {
  public:
   using TimeOf = std::function<absl::Duration(DType dtype, int64_t n, int call)>;

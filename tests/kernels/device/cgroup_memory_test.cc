@@ -21,7 +21,7 @@ using ::testing::Optional;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// Creates a file system with the relevant files.
+// Creates a directory with the files that the code under test reads.
 class CgroupMemoryTest : public ::testing::Test {
  protected:
   CgroupMemoryTest() {
@@ -63,7 +63,8 @@ TEST_F(CgroupMemoryTest, LeastOfAllAncestors) {
   Write("sys/fs/cgroup/a/memory.max", std::to_string(700 * kMiB));
   Write("sys/fs/cgroup/other/memory.max", std::to_string(kMiB));
   EXPECT_THAT(Limit(), Optional(300 * kMiB));
-  Write("sys/fs/cgroup/memory.max", std::to_string(200 * kMiB));  // of a container, in its own view
+  // The limit of a container, seen from inside.
+  Write("sys/fs/cgroup/memory.max", std::to_string(200 * kMiB));
   EXPECT_THAT(Limit(), Optional(200 * kMiB));
 }
 
@@ -74,8 +75,8 @@ TEST_F(CgroupMemoryTest, HighCountsAsMaxDoes) {
   EXPECT_THAT(Limit(), Optional(400 * kMiB));
 }
 
-// The mount of a container shows its own group as the root, while the path is relative to the
-// host's root.
+// In a container, the mounted hierarchy begins at the container's group, but the path is relative
+// to the host's root.
 TEST_F(CgroupMemoryTest, PathThatIsNotInTheMount) {
   Write("proc/self/cgroup", "0::/docker/0123");
   Write("sys/fs/cgroup/memory.max", std::to_string(256 * kMiB));

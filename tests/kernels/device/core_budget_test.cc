@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that concurrent host jobs never use more threads than cores, and that their bits are
-// independent of each other.
+// Tests that concurrent host jobs never use more threads than cores, and that their results do not
+// depend on other jobs, bit by bit.
 #include "kernels/host/device/core_budget.h"
 
 #include <atomic>
@@ -51,7 +51,7 @@ TEST(CoreBudgetTest, ALargeRequestIsNotStarved) {
       done = true;
     });
     EXPECT_TRUE(Eventually([&] { return budget.waiting() == 1; }));
-    // One core is free, but the earlier request still waits.
+    // One core is free, but an earlier request waits for two.
     small = std::thread([&] {
       budget.Acquire(1);
       EXPECT_TRUE(done);
@@ -84,7 +84,7 @@ TEST(HostExecutorTest, MemoryThatWorkDoesNotGetIsTheCallersConcern) {
   }
 }
 
-// Number of threads of this process, including the main thread.
+// Returns the number of threads of this process, including the main thread.
 int ThreadCount() {
   int count = 0;
   for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -93,11 +93,11 @@ int ThreadCount() {
   return count;
 }
 
-// Later work must not create threads, because the system may have none left.
+// Later work must not need new threads, because the system may be unable to create them.
 TEST(HostDeviceTest, TeamHasItsThreadsFromTheStart) {
   constexpr int kCores = 3;
   const host::Executor executor(kCores);
-  // This thread, and the executor's thread with its team. Threads of earlier tests may still exist.
+  // Counts this thread and the team of the executor. Threads of earlier tests may still exist.
   EXPECT_GE(ThreadCount(), 1 + kCores);
 }
 
@@ -121,8 +121,8 @@ TEST(HostDeviceTest, OneTeamHoweverManyThreadsSubmit) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // The submitters, and the executor's thread with its team (as many threads as cores). LLVM's
-  // runtime may add a monitor thread.
+  // Adds the submitters, the team of the executor (a thread per core), and a monitor thread that
+  // LLVM's OpenMP runtime may create.
   EXPECT_LE(most, before + kSubmitters + cores + 1);
 }
 

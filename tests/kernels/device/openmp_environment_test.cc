@@ -13,7 +13,7 @@
 namespace crout {
 namespace {
 
-// NOLINTBEGIN(concurrency-mt-unsafe): one thread.
+// NOLINTBEGIN(concurrency-mt-unsafe): the program has one thread.
 TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -24,7 +24,7 @@ TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
     std::string filter = "--gtest_filter=OpenMpEnvironmentTest.StartedAnew";
     char* argv[] = {name.data(), filter.data(), nullptr};
     host::UsePassiveOpenMpWaits(argv);
-    _exit(99);  // It returned: the program was not restarted.
+    _exit(99);  // The call returned: the program was not restarted.
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -38,7 +38,8 @@ TEST(OpenMpEnvironmentTest, StartedAnew) {
   host::UsePassiveOpenMpWaits(nullptr);  // must not restart again
   char name[16] = {};
   ASSERT_EQ(prctl(PR_GET_NAME, name), 0);
-  // Linux truncates to 15 characters; without a name it is "exe".
+  // Linux truncates the name of a thread to 15 characters. After a restart through /proc/self/exe
+  // it would be "exe".
   EXPECT_STREQ(name, "openmp_environm");
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that solves on the host device stay within the memory of their plans, measured by the
-// resident memory.
+// Tests that the resident memory of solves on the host device stays within their plans.
 #include <fstream>
 #include <string>
 
@@ -14,10 +13,11 @@ namespace crout::testing {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
-// Scratch memory of a context, and memory cached by the heap.
+// Allowance for scratch memory of a context and for memory cached by the heap.
 constexpr size_t kConstant = 4 * kMiB;
 
-// A value of this process: "VmRSS", or "VmHWM", its maximum since ResetPeak().
+// Returns the resident bytes of this process: now ("VmRSS"), or their maximum since ResetPeak()
+// ("VmHWM").
 size_t ResidentBytes(const std::string& which) {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -39,8 +39,8 @@ class ResidentMemoryTest : public ::testing::TestWithParam<DType> {
     if (!ResetPeak()) GTEST_SKIP() << "the kernel does not let the peak be reset";
   }
 
-  // Runs job(), which allocates its own memory, and expects that it stays within a plan of
-  // `planned` bytes in addition to the test's memory.
+  // Runs job(), which allocates its own memory, and expects that it adds at most `planned` bytes to
+  // the resident memory.
   template <class Job>
   void ExpectWithin(size_t planned, Job job) {
     job();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that work on many columns stops between strips and gives up its cores there.
+// Tests that work on many columns can be stopped between strips, and releases its cores there.
 #include "kernels/host/device/strips.h"
 
 #include <atomic>
@@ -16,7 +16,8 @@
 namespace crout::testing {
 namespace {
 
-constexpr double kSlow = 1e12;  // operations for a column, so that strips are as narrow as possible
+// Operations per column; so many that strips are as narrow as possible.
+constexpr double kSlow = 1e12;
 
 class StripsTest : public ::testing::Test {
  protected:

@@ -29,7 +29,7 @@ class EchelonFormTest : public ::testing::Test {
  protected:
   using Matrix = std::vector<T>;
 
-  // Reduces an m x n column-major matrix in place. Its last `augmented` columns hold no pivots.
+  // Reduces an m x n matrix in `layout` in place. Its last `augmented` columns contain no pivots.
   absl::StatusOr<EchelonForm> Reduce(
       Matrix& a, int64_t m, int64_t n, std::optional<double> tolerance = std::nullopt,
       StopRequested stop = [] { return false; }, int64_t augmented = 0,
@@ -59,8 +59,8 @@ class EchelonFormTest : public ::testing::Test {
     return c;
   }
 
-  // Expects that `r` is exactly in reduced row echelon form and that its row space is that of `a`:
-  // C R = A for the pivot columns C of A.
+  // Expects that `r` is exactly in reduced row echelon form and has the row space of `a`: C R = A
+  // within roundoff, where C consists of the pivot columns of A.
   static void ExpectFormOf(const Matrix& a, const Matrix& r, int64_t m, int64_t n,
                            const EchelonForm& form) {
     for (int64_t k = 0; k < form.rank(); ++k) {
@@ -137,7 +137,7 @@ TYPED_TEST(EchelonFormTest, ShapesAndRanks) {
 }
 
 TYPED_TEST(EchelonFormTest, PivotsLieWhereColumnsAreIndependent) {
-  // Columns 0, 3, 6, ... of 100 are independent. The two columns after each are multiples of it.
+  // Columns 0, 3, 6, ... of 100 are independent. Each is followed by two of its multiples.
   const int64_t m = 40;
   const int64_t n = 100;
   auto a = this->Random(m, n, 5);
@@ -238,9 +238,9 @@ TYPED_TEST(EchelonFormTest, ReportsTheLeastPivotAndTheLargestRejected) {
 TYPED_TEST(EchelonFormTest, MagnitudesOfAllTheRangeAreReducedAlike) {
   using T = TypeParam;
   using Part = RealPart<T>;
-  // [1 1 2 | 3; 1 -1 0 | 1; 2 0 2 | 5] has rank 2 and no solution, so the last row keeps a value
-  // that scales with A.
-  // Row sums overflow at one end of the range, and products underflow at the other.
+  // [1 1 2 | 3; 1 -1 0 | 1; 2 0 2 | 5] has rank 2 and no solution. One value remains in the last
+  // row, and it is proportional to the scale of A. Row sums overflow at one end of the range, and
+  // products underflow at the other.
   const std::vector<T> unit{1, 1, 2, 1, -1, 0, 2, 0, 2, 3, 1, 5};
   const auto never = [] { return false; };
   std::vector<T> expected = unit;
@@ -263,8 +263,8 @@ TYPED_TEST(EchelonFormTest, MagnitudesOfAllTheRangeAreReducedAlike) {
   }
 }
 
-// A = B C with integer entries and rank k. Some leading columns are nearly dependent. The entries
-// left below the pivots are rounding errors.
+// A = B C with integer entries and known rank. Some leading columns are nearly dependent. After the
+// elimination, the entries below the pivots are rounding errors.
 TYPED_TEST(EchelonFormTest, FindsTheRankOfProductsOfIntegers) {
   using T = TypeParam;
   int cases = 0;
@@ -294,7 +294,8 @@ TYPED_TEST(EchelonFormTest, FindsTheRankOfProductsOfIntegers) {
   EXPECT_GT(cases, 100);
 }
 
-// Wright's matrices are regular with condition numbers below 100, but their last pivots cancel.
+// Wright's matrices are nonsingular with condition numbers below 100, but cancellation destroys
+// their last pivots.
 TYPED_TEST(EchelonFormTest, GrowthShowsThatTheRankIsInDoubt) {
   using T = TypeParam;
   constexpr bool kWide = kDTypeOf<T> == WideOf(kDTypeOf<T>);
@@ -324,7 +325,7 @@ TYPED_TEST(EchelonFormTest, GrowthIsThatOfTheColumnsThatMayHavePivots) {
   ASSERT_OK_AND_ASSIGN(const EchelonForm augmented,
                        this->Reduce(r, kN, kN, std::nullopt, never, /*augmented=*/1));
   EXPECT_EQ(augmented.growth, 1);
-  // A last column without a pivot, beyond all panels of pivots.
+  // The last column has no pivot and comes after all panels with pivots.
   std::vector<T> wide(a.begin(), a.end() - kN);
   for (int64_t i = 0; i < kN; ++i) wide.push_back(T(i == kN - 1 ? 1 : 0));
   wide.resize(kN * 300, T(0));

@@ -19,7 +19,7 @@ class GaussJordanTest : public ::testing::TestWithParam<DType> {
     return runner_.SolveDirectly(a, n, b, nrhs, dtype_, stop);
   }
 
-  // Right-hand sides in the type of the test. Types of equal precision have the same numbers.
+  // Returns right-hand sides that are exact in the type of the test.
   ComplexMatrix RightHandSides(int64_t n, int64_t nrhs) const {
     return Rounded(
         IsComplex(dtype_) ? RandomComplex(n, nrhs, 3) : AsComplex(RandomMatrix(n, nrhs, 3)),
@@ -77,7 +77,7 @@ TEST_P(GaussJordanTest, Inverts) {
   const int64_t n = kSanitized ? 300 : 1050;  // uses all cores
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
   ASSERT_OK_AND_ASSIGN(const DirectSolution inverse, Solve(a, n, Identity(n), n));
-  // Checks a few columns, because the residuals of all columns take long.
+  // Checks only a few columns, because computing the residuals of all columns takes long.
   const int64_t last = n - 3;
   ComplexMatrix x(inverse.x.begin() + last * n, inverse.x.end());
   ComplexMatrix i = Identity(n);

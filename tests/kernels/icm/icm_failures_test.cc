@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the errors and results of the iterative Crout method if there is no good factor.
+// Tests the errors and results of the iterative Crout method if it finds no accurate factor.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -54,8 +54,8 @@ TEST_F(IcmFailuresTest, WithoutPivotingAZeroDiagonalEndsIt) {
 }
 
 TEST_F(IcmFailuresTest, AFinalElementThatIsNotFiniteIsAnErrorWithItsPosition) {
-  // The last column grows as 1.5 * 2^i in float32. The factor 1.5 keeps the values away from the
-  // largest number, so that the order of summation does not matter.
+  // The last column grows as 1.5 * 2^i in float32. With the factor 1.5 no value is close to the
+  // largest number, so that the order of summation does not decide whether a sum overflows.
   constexpr int64_t kOrder = 200;
   HostMatrix a = GalleryNamed("gfpp").make(kOrder);
   for (int64_t i = 0; i < kOrder; ++i) a[i + (kOrder - 1) * kOrder] *= 1.5;
@@ -74,7 +74,7 @@ TEST_F(IcmFailuresTest, TheSweepLimitAborts) {
   EXPECT_THAT(runner_.Factor(a, 100, request),
               FailsWith(absl::StatusCode::kAborted,
                         "section (0, 0) of 4 x 4 did not converge within 3 sweeps"));
-  // The largest sweep count of a section is a sufficient limit.
+  // A limit equal to the largest sweep count of a section is sufficient.
   request.parameters.sweep_limit = 0;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 100, request));
   ASSERT_TRUE(factor.summary.iterations.has_value());
@@ -97,7 +97,7 @@ TEST_F(IcmFailuresTest, ALooseToleranceShowsInTheResult) {
   const HostMatrix b = RandomMatrix(n, 1, 1);
   ASSERT_OK_AND_ASSIGN(const Solution poor, runner_.Solve(factor, b, 1, {}));
   EXPECT_GT(*poor.summary.backward_error, 1e-10);
-  // Refinement compensates for the tolerance.
+  // Refinement corrects the inaccurate factor.
   SolveRequest refined;
   refined.max_refinement_steps = 50;
   ASSERT_OK_AND_ASSIGN(const Solution good, runner_.Solve(factor, b, 1, refined));

@@ -83,7 +83,7 @@ TEST_F(IcmTest, ByHand) {
   EXPECT_EQ(run.report().sweeps, (std::vector<int64_t>{3}));
   EXPECT_EQ(run.report().section_size, 2);
   EXPECT_FALSE(run.report().warm);
-  // [0 2; 4 0] with exchanged rows.
+  // icmpp exchanges the rows of [0 2; 4 0].
   run = Factor({0, 4, 2, 0}, 2, Icmpp(0, PivotRule::kInterval));
   EXPECT_EQ(run.parts.lu, (HostMatrix{4, 0, 0, 2}));
   EXPECT_EQ(run.parts.ipiv, (std::vector<int64_t>{2, 2}));
@@ -116,7 +116,7 @@ TEST_F(IcmTest, OrdersAcrossTheDefaultSection) {
   }
 }
 
-// With partial pivoting each column is exchanged as in Crout's direct method.
+// With partial pivoting, the interchanges equal those of Crout's direct method.
 TEST_F(IcmTest, PartialPivotingMakesTheExchangesOfCmpp) {
   const int64_t n = 100;
   const HostMatrix a = RandomMatrix(n, n, 8);
@@ -175,7 +175,7 @@ TEST_F(IcmTest, TransientsThatAreNotFiniteAreOverwritten) {
   for (const int64_t size : {0, 7}) {
     const Iterated run = Factor(a, n, Icm(size));
     EXPECT_EQ(run.factor.summary.info, 0);
-    EXPECT_LT(Ratio(a, n, run), 1e4 * kThreshold);  // No pivoting, hence growth.
+    EXPECT_LT(Ratio(a, n, run), 1e4 * kThreshold);  // growth, because icm does not pivot
   }
 }
 
@@ -221,15 +221,16 @@ TEST_F(IcmTest, AStartWithUnitLAndExchangesIsRescaledAndComposed) {
   FactorRequest request = Icmpp(40);
   request.parameters.start = ViewOf(start);
   Iterated run = Factor(a, n, request);
-  EXPECT_EQ(run.pivots(), 0);  // getrf's row order is suitable
+  EXPECT_EQ(run.pivots(), 0);  // getrf's row order is accepted
   EXPECT_EQ(run.parts.ipiv, start_parts.ipiv);
   EXPECT_LT(Ratio(a, n, run), kThreshold);
-  // For this matrix the row order of the start is unsuitable.
+  // The row order of the start is not accepted for this matrix.
   const HostMatrix other = RandomMatrix(n, n, 60);
   run = Factor(other, n, request);
   EXPECT_GT(run.pivots(), 0);
   EXPECT_LT(Ratio(other, n, run), kThreshold);
-  // If the tolerance exceeds roundoff, the start itself needs only about one sweep per section.
+  // With a tolerance above roundoff, a start that is nearly the solution needs only about one sweep
+  // per section.
   request.parameters.tolerance = 1e-3;
   request.parameters.start = ViewOf(start);
   run = Factor(Perturbed(before, 1e-15, 1), n, request);

@@ -48,7 +48,7 @@ TEST(HasConvergedTest, OfComplexNumbersGoesByTheSumOfTheParts) {
   using Complex = std::complex<double>;
   EXPECT_TRUE(HasConverged(Complex{1, 2}, Complex{1, 2}, 0.0));
   EXPECT_FALSE(HasConverged(Complex{1, 2}, Complex{1, std::nextafter(2.0, 3)}, 0.0));
-  // The sum of the parts' changes is 1, and the modulus of 60 + 40i is 72.
+  // The changes of both parts sum to 1, and the modulus of 60 + 40i is 72.
   EXPECT_TRUE(HasConverged(Complex{59.5, 40.5}, Complex{60, 40}, 0.01));
   EXPECT_FALSE(HasConverged(Complex{59.5, 40.75}, Complex{60, 40}, 0.01));
   EXPECT_FALSE(HasConverged(Complex{1e-300, 1e-300}, Complex{0, 0}, 0.5));

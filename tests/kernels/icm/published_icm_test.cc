@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the iterative Crout method as published: sweeps for each section against the published
-// ones.
+// Tests the published variant of the iterative Crout method: the sweeps of each section must equal
+// the published ones.
 #include <cmath>
 #include <iostream>
 #include <numeric>
@@ -26,8 +26,8 @@ using ::testing::ElementsAre;
 struct PublishedMap {
   std::string file;
   int64_t sections = 1;
-  std::vector<int64_t> rows;          // sweeps, row by row of sections
-  std::vector<int64_t> bad_elements;  // under each diagonal section; empty where not published
+  std::vector<int64_t> rows;          // sweeps of the sections, row by row
+  std::vector<int64_t> bad_elements;  // in each diagonal section; empty if not published
 };
 
 const PublishedMap kMaps[] = {
@@ -66,7 +66,7 @@ class PublishedIcmTest : public ::testing::Test {
     return request;
   }
 
-  // Returns null and prints a message if there are no shared matrices.
+  // Returns null if the matrix is not among the shared matrices.
   static const RealMatrix* Find(const std::string& file) {
     static const std::vector<RealMatrix> index = RealMatrixIndex();
     for (const RealMatrix& real : index) {
@@ -150,7 +150,7 @@ TEST_F(PublishedIcmTest, BadElementsThatWereTheLargestMoveNoRow) {
   }
 }
 
-// The upper bound of the interval makes elements bad because of their scale only.
+// The upper bound of the interval rejects elements only because of their scale.
 TEST_F(PublishedIcmTest, WithoutTheUpperBoundSweepsAreFewer) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   FactorRequest request = Request();
@@ -164,7 +164,7 @@ TEST_F(PublishedIcmTest, WithoutTheUpperBoundSweepsAreFewer) {
   }
 }
 
-// The published results for the processing tolerance, which is absolute.
+// Published results for the processing tolerance, which is absolute.
 TEST_F(PublishedIcmTest, West0156FailsAtLargeTolerances) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   for (const double tolerance : {0.0, 1e-10, 1e-5, 1e-2, 1e-1}) {
@@ -176,8 +176,8 @@ TEST_F(PublishedIcmTest, West0156FailsAtLargeTolerances) {
   }
 }
 
-// The published data lack the single-precision results of this matrix. Transients overflow in
-// single precision. The published method fails because it counts NaN as converged.
+// The published data contain no single-precision results for this matrix. Intermediate values
+// overflow, and the published method fails because it treats NaN as converged.
 TEST_F(PublishedIcmTest, Orani678FailsInSinglePrecision) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   if (kSanitized) GTEST_SKIP() << "takes minutes in an instrumented build";
@@ -220,7 +220,7 @@ TEST_F(PublishedIcmTest, SweepsOfDenseMatricesFollowTheLaws) {
       const int64_t s = std::min(size.used, size.n - d * size.used);
       const int64_t p = report.bad_elements[d];
       const int64_t first = d == 0 ? 1 : 0;  // A is the initial estimate and contains column 0 of L
-      // A bad last element of a section costs no additional sweep.
+      // A bad element at the end of a section needs no additional sweep.
       const int64_t k = d * size.used + s - 1;
       const double last = std::abs(parts.lu[k + k * size.n]);
       const int64_t saved = last > 1e-5 && last <= 1e5 ? 0 : 1;
@@ -234,12 +234,12 @@ TEST_F(PublishedIcmTest, SweepsOfDenseMatricesFollowTheLaws) {
       }
     }
     EXPECT_LT(FactorRatio(a, size.n, parts.lu, parts.ipiv, UnitDiagonal::kU, DType::kFloat64),
-              1e5 * kThreshold);  // Conditional pivoting permits growth.
+              1e5 * kThreshold);  // conditional pivoting permits growth
   }
   EXPECT_GT(bad, 10);
 }
 
-// The literal definition: every sum in full, every sweep of every element.
+// Follows the definition literally: each sweep computes the full sum of every element.
 struct Literal {
   HostMatrix lu;
   int64_t diagonal_sweeps = 0;
@@ -292,10 +292,10 @@ TEST_F(PublishedIcmTest, FactorsOfOtherTypesAndStartsAreGood) {
     ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
     ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
     EXPECT_LT(FactorRatio(a, n, parts.lu, parts.ipiv, UnitDiagonal::kU, dtype), kThreshold);
-    // By this rule every element is bad.
+    // The rule of partial pivoting counts every diagonal element as bad.
     EXPECT_EQ(*factor.summary.iterations->total_bad_elements, n);
     EXPECT_LT(factor.summary.iterations->total_pivots, n);
-    // Starts from the factor itself: one sweep per section, plus one per bad element.
+    // A start from the factor itself needs one sweep per section, plus one per bad element.
     FactorRequest warm = request;
     warm.parameters.pivoting = PivotCriterion{.rule = PivotRule::kInterval, .low = 0, .high = 1e30};
     warm.parameters.start = FactorView{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests binary sparse matrices: their values for any division into pieces, and the refusals.
+// Tests binary sparse matrices: values that do not depend on the division into pieces, and refused
+// input.
 #include "kernels/io/entry_reader.h"
 
 #include <algorithm>
@@ -110,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(All, EntryReaderTest,
 
 TEST(EntryReaderStopTest, StopsWhileItAssembles) {
   constexpr int64_t kEntries = StopCounter::kStepsBetweenStops;
-  // Many columns, and one that is long and not sorted.
+  // Many short columns, then a single long column. The entries are not sorted.
   for (const int64_t columns : {int64_t{1} << 12, int64_t{1}}) {
     std::vector<Entry> entries = RandomEntries(1 << 10, columns, kEntries, /*complex=*/false);
     std::reverse(entries.begin(), entries.end());
@@ -124,7 +125,7 @@ TEST(EntryReaderStopTest, StopsWhileItAssembles) {
     };
     ASSERT_TRUE(read(0).ok());
     const int all = polls;
-    // Entries are counted, moved to their columns, looked over, sorted and summed.
+    // Assembly counts the entries, moves them to their columns, scans, sorts and sums them.
     EXPECT_GE(all, 4);
     for (int k = 1; k <= all; k += std::max(1, all / 4)) {
       EXPECT_EQ(read(k).code(), absl::StatusCode::kCancelled) << k << " of " << all;

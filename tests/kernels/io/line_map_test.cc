@@ -36,7 +36,7 @@ struct Case {
 constexpr const char* kWords[] = {"general", "symmetric", "skew-symmetric", "hermitian"};
 constexpr int kN = 60;
 
-// Unsorted entries in both triangles, with about four at each position.
+// Unsorted entries in both triangles, with about four at each position that has any.
 std::vector<Line> RandomLines(const Case& c, uint32_t seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int> index(1, kN / 2);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the refusals of the Matrix Market reader: status code and message for every kind of bad
-// input.
+// Tests that the Matrix Market reader refuses every kind of bad input: status code and message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +22,7 @@ constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
 struct BadFile {
   std::string text;
   absl::StatusCode code;
-  const char* message;  // part of the message
+  const char* message;  // expected part of the message
 };
 
 std::string Coordinate(const std::string& rest) {
@@ -203,7 +202,7 @@ TEST(MatrixMarketErrorsTest, EachFileGivesItsStatus) {
     EXPECT_EQ(result.status.code(), file.code);
     EXPECT_THAT(std::string(result.status.message()), HasSubstr(file.message));
     EXPECT_LT(result.status.message().size(), 300u);
-    if (file.text.size() > 100000) continue;  // would be a million pieces of 3 bytes
+    if (file.text.size() > 100000) continue;  // too many pieces of 3 bytes
     MatrixMarketLimits limits;
     limits.segment_bytes = 10;
     EXPECT_EQ(ReadPieces(
@@ -271,14 +270,14 @@ TEST(MatrixMarketErrorsTest, DamagedGzip) {
   wrong_sum[wrong_sum.size() - 6] ^= 1;
   EXPECT_THAT(std::string(ReadWhole(wrong_sum).status.message()), HasSubstr("damaged"));
   std::mt19937 random(1);
-  for (int i = 0; i < 200; ++i) {  // any flipped bit after the header must be detected
+  for (int i = 0; i < 200; ++i) {  // a flipped bit after the gzip header must be detected
     std::string damaged = gzip;
     damaged[10 + random() % (gzip.size() - 10)] ^= 1 << random() % 8;
     EXPECT_EQ(ReadWhole(damaged).status.code(), kInvalid);
   }
 }
 
-// An error in the text takes precedence over damage in the gzip stream after it.
+// An error in the text is reported, rather than damage in a later part of the gzip stream.
 TEST(MatrixMarketErrorsTest, DamagedGzipBehindAFaultyLine) {
   const std::string text = Coordinate("9 9 9\n1 1 1\n1 1 x\n1 1") + RandomMatrixText(9, 9, 1);
   const std::string gzip = Gzip(text);

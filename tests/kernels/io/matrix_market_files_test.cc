@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests real files in $CROUT_MATRICES, or in ../shared/matrices beside the source tree. Skipped
-// without them.
+// Tests the reader with files from applications in $CROUT_MATRICES, by default ../shared/matrices
+// beside the source tree. Skipped without them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -35,7 +35,7 @@ std::string Bytes(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Returns the text, read with zlib's file functions; gzipped or not.
+// Returns the text of a file, gzipped or not. Uses zlib instead of the reader.
 std::string Text(const fs::path& path) {
   const gzFile file = gzopen(path.c_str(), "rb");
   std::string text;
@@ -45,7 +45,7 @@ std::string Text(const fs::path& path) {
   return text;
 }
 
-// Counts nonzeros like the index: both triangles, without stored zeros.
+// Counts nonzeros as the index does: in both triangles, without stored zeros.
 int64_t Nonzeros(const ReadResult& result) {
   const bool sparse = result.header->coordinate;
   const auto& values = sparse ? result.sparse.value : result.dense;
@@ -109,7 +109,7 @@ TEST_F(MatrixMarketFilesTest, EveryRightHandSide) {
 
 struct Verdict {
   absl::StatusCode code;
-  const char* reason;  // part of the refusal's message, or the reason for acceptance
+  const char* reason;  // part of the error message, or why the file is accepted
 };
 
 constexpr auto kOk = absl::StatusCode::kOk;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that the memory of the reader and of its tasks never exceeds the granted memory. All
-// allocations of this program are counted.
+// Tests that the reader and its tasks never use more memory than they were granted. All allocations
+// of this program are counted.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +22,8 @@ namespace {
 
 using testing::CountedHeap;
 
-// Small heap allocations of this test and of a reader, apart from the memory that grows.
+// Allowance in bytes for small allocations of this test and of a reader, which do not grow with the
+// file.
 constexpr int64_t kSlack = 64 << 10;
 
 // Grants memory up to a limit.
@@ -75,7 +76,8 @@ enum class Shape {
   kComplexColumn
 };
 
-// Text whose entries take more memory than the text, or none, or are unsorted in one column.
+// Returns a text with 300,000 lines. Depending on `shape`, its entries take more memory than the
+// text or none, or are unsorted in one column.
 std::string Text(Shape shape) {
   constexpr int kLines = 300000;
   std::string lines;
@@ -133,7 +135,7 @@ std::string Text(Shape shape) {
 struct Case {
   Shape shape;
   bool gzip;
-  int threads;  // 0: no pool
+  int threads;  // 0: without a pool
   size_t segment_bytes;
 };
 
@@ -153,8 +155,8 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
   }
 
  protected:
-  // Reads the file within a grant of `limit` bytes. Without a limit the file must be accepted,
-  // otherwise refused. Returns the maximum of the granted bytes in use.
+  // Reads the file with a grant of `limit` bytes. Expects RESOURCE_EXHAUSTED, or success if `limit`
+  // is SIZE_MAX. Returns the most bytes that were granted at a time.
   static size_t ReadGranted(std::string_view file, size_t piece, size_t limit,
                             bool map_lines = false) {
     MatrixMarketLimits limits;
@@ -239,7 +241,7 @@ std::vector<Case> Cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, MatrixMarketMemoryTest, ::testing::ValuesIn(Cases()), NameOf);
 
-// 300,000 unsorted entries in the given format.
+// Returns 300,000 unsorted entries in the given format.
 std::string BinaryEntries(const EntryFormat& format) {
   std::string bytes(format.bytes(), 0);
   const auto put = [&](int64_t item, int64_t index) {
@@ -287,8 +289,8 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
             EXPECT_EQ(grant->taken(), 0u);
             if (!refused) most = grant->max_taken();
           }
-          // Memory for the received entries, whose pieces may be an eighth empty, and for the
-          // sorted matrix.
+          // Memory is needed for the received entries, stored in pieces that may be an eighth
+          // empty, and for the sorted matrix.
           MatrixMarketHeader header;
           header.field = IsComplex(dtype) ? MatrixMarketHeader::Field::kComplex
                                           : MatrixMarketHeader::Field::kReal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the input that the Matrix Market reader accepts, and its results.
+// Tests the input that the Matrix Market reader accepts, and the matrices that it returns.
 #include "kernels/io/matrix_market_reader.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ struct Case {
   const char* name;
   std::string text;
   int64_t rows, columns;
-  std::vector<MatrixEntry> entries;  // 0-based, by column and row.
+  std::vector<MatrixEntry> entries;  // 0-based, by column, then by row
 };
 
 std::vector<Case> CoordinateCases() {
@@ -223,7 +223,7 @@ TEST(MatrixMarketReaderTest, AgreesWithTheNaiveReader) {
   const std::string text = RandomMatrixText(200, 20000, 1);
   NaiveMatrix naive = ReadNaively(text);
   EXPECT_EQ(Difference(ReadWhole(text), naive), "");
-  // The comparison must detect a change of one bit, an additional entry and a missing entry.
+  // The comparison detects a change of one bit, an additional entry and a missing entry.
   std::complex<double>& value = naive.entries.begin()->second;
   const std::complex<double> before = value;
   value.real(std::nextafter(value.real(), 10));
@@ -353,7 +353,7 @@ TEST(MatrixMarketReaderTest, ErrorsArriveBeforeTheEnd) {
   EXPECT_FALSE(reader.Append(std::string("no banner\n")).ok());
   MatrixMarketReader late(limits, &pool);
   ASSERT_TRUE(late.Append(std::string(kReal) + "9 9 1000000\n1 1 x\n").ok());
-  // The pool needs some time. The error must be returned without Finish.
+  // The error must be returned without Finish, but the pool needs some time to find it.
   absl::Status status;
   for (int i = 0; i < 1000000 && status.ok(); ++i) status = late.Append(std::string("1 1 1\n"));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -361,7 +361,8 @@ TEST(MatrixMarketReaderTest, ErrorsArriveBeforeTheEnd) {
   EXPECT_EQ(late.Finish(), status);
 }
 
-// Finish() of the text in one piece, with `stop`; all of its pieces are left to it.
+// Appends the text in one piece and calls Finish(stop). The pool is blocked, so that Finish parses
+// every segment.
 absl::Status FinishWith(const std::string& text, StopRequested stop) {
   testing::Gate gate;
   gate.Close();

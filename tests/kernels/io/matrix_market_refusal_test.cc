@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests failed allocations on the parsing threads. The reader must refuse the text or read all of
-// it, and the threads must continue to run.
+// Tests failed allocations on the parsing threads. The reader must return an error or the complete
+// matrix, and the threads must continue to run.
 #include <gtest/gtest.h>
 
 #include <latch>
@@ -15,8 +15,8 @@
 namespace crout {
 namespace {
 
-// Returns when every task scheduled so far has ended. The latch opens when each thread of the pool
-// has arrived, and tasks start in order.
+// Returns when every task scheduled so far has ended: tasks start in order, and the latch opens
+// when each thread of the pool runs one of the tasks added here.
 void AwaitScheduledTasks(ThreadPool& pool) {
   const auto latch = std::make_shared<std::latch>(pool.thread_count() + 1);
   for (int i = 0; i < pool.thread_count(); ++i) {
@@ -38,8 +38,8 @@ TEST(MatrixMarketRefusalTest, OnThreadsThatParse) {
     for (int count = 0; count < kAllocations; ++count) {
       SCOPED_TRACE("allocation " + std::to_string(count));
       testing::RefuseAfter(count, testing::Threads::kOthers);
-      // The pool finishes its tasks between the pieces. Otherwise the reader, which helps while it
-      // waits, might parse every segment itself.
+      // Waits for the pool between pieces. Otherwise the reader, which parses segments while it
+      // waits, might parse all of them itself.
       const auto next_size = [&] {
         AwaitScheduledTasks(pool);
         return kPiece;

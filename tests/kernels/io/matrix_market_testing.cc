@@ -22,7 +22,7 @@ ReadResult ReadPieces(std::string_view text, const std::function<size_t()>& next
   MatrixMarketReader reader(limits, pool);
   ReadResult result;
   while (!text.empty() && result.status.ok()) {
-    // A copy of exactly this length, so that AddressSanitizer detects any read beyond it.
+    // Copies the piece to a block of its length, so that AddressSanitizer detects reads beyond it.
     const std::string_view view = text.substr(0, std::max<size_t>(1, next_size()));
     const std::vector<char> piece(view.begin(), view.end());
     text.remove_prefix(piece.size());
@@ -117,7 +117,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// Returns the entries of a sparse or dense result in the order of the map.
+// Returns the entries of a sparse or dense result in the order of NaiveMatrix.
 std::vector<std::pair<std::pair<int64_t, int64_t>, Complex>> Entries(const ReadResult& result) {
   std::vector<std::pair<std::pair<int64_t, int64_t>, Complex>> entries;
   if (!result.header->coordinate) {
@@ -126,7 +126,7 @@ std::vector<std::pair<std::pair<int64_t, int64_t>, Complex>> Entries(const ReadR
     for (int64_t i = 0; i < static_cast<int64_t>(result.dense.size()); ++i) {
       const Complex value(result.dense[i],
                           result.header->complex() ? result.dense_imaginary[i] : 0);
-      // A skew-symmetric file does not contain the zero diagonal.
+      // A skew-symmetric file omits its diagonal, which is zero.
       if (skew && i / rows == i % rows && value == 0.0) continue;
       entries.push_back({{i / rows, i % rows}, value});
     }

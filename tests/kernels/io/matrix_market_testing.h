@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shared parts of the Matrix Market tests: functions that feed a reader, and a second reader for
-// comparison.
+// Shared parts of the Matrix Market tests: functions that pass a text to the reader, and a second
+// reader for comparison.
 #ifndef CROUT_TESTS_KERNELS_IO_MATRIX_MARKET_TESTING_H_
 #define CROUT_TESTS_KERNELS_IO_MATRIX_MARKET_TESTING_H_
 
@@ -24,6 +24,8 @@
 
 namespace crout {
 
+// Everything that MatrixMarketReader returns for a text. The matrices are empty after an error, and
+// so is the one of `sparse` and `dense` that the format does not use.
 struct ReadResult {
   absl::Status status;
   std::optional<MatrixMarketHeader> header;
@@ -32,8 +34,8 @@ struct ReadResult {
   std::vector<double> dense_imaginary;
 };
 
-// Passes `text` to a reader in pieces. `next_size` returns the length of each piece; at least 1 is
-// used.
+// Passes `text` to a reader in pieces. `next_size` returns the length of each piece in bytes; 0
+// counts as 1.
 ReadResult ReadPieces(std::string_view text, const std::function<size_t()>& next_size,
                       const MatrixMarketLimits& limits = {}, ThreadPool* pool = nullptr);
 
@@ -47,12 +49,12 @@ std::string Difference(const ReadResult& a, const ReadResult& b);
 
 using testing::Gzip;
 
-// A slow reference reader that uses the C library: iostreams, strtod and a map. It shares no code
-// with the reader and supports only well-formed files. Stored zeros are entries.
+// The result of a slow reference reader that shares no code with the reader under test. It supports
+// only well-formed coordinate and array files. Stored zeros are entries.
 struct NaiveMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
-  std::map<std::pair<int64_t, int64_t>, std::complex<double>> entries;  // (column, row), 0-based.
+  std::map<std::pair<int64_t, int64_t>, std::complex<double>> entries;  // (column, row), 0-based
 };
 NaiveMatrix ReadNaively(const std::string& text);
 
@@ -60,8 +62,8 @@ NaiveMatrix ReadNaively(const std::string& text);
 // of `naive`, in order.
 std::string Difference(const ReadResult& result, const NaiveMatrix& naive);
 
-// Returns the text of a random n x n coordinate matrix with comments, blank lines, several number
-// formats and duplicate entries.
+// Returns the text of a random n x n coordinate matrix with `entries` entries, some at the same
+// position, and with comments, blank lines and several number formats.
 std::string RandomMatrixText(int n, int entries, uint32_t seed);
 
 }  // namespace crout

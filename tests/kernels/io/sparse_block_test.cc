@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the block of a sparse matrix: its row index, and the memory freed during assembly.
+// Tests the block of a sparse matrix: its index by rows, and the memory freed during assembly.
 #include "kernels/io/sparse_block.h"
 
 #include <cstdint>

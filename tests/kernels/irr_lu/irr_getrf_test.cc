@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests irr_lu's factorization on the host: each member has LAPACK's factor in any batch.
+// Tests irr_lu's factorization on the host: each member has LAPACK's pivots and an accurate factor,
+// whatever the other members are.
 #include "kernels/host/irr_lu/irr_getrf.h"
 
 #include <atomic>
@@ -20,7 +21,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The quality by the definition of the probe.
+// Computes the quality by the definition of the probe.
 template <class T>
 double QualityByDefinition(const Member<T>& a, const FactoredMember<T>& factor) {
   const auto error = Error(a, factor);
@@ -49,7 +50,7 @@ double GrowthByDefinition(const Member<T>& a, const FactoredMember<T>& factor) {
   return of_a == 0 ? 1 : of_u / of_a;
 }
 
-// Expects LAPACK's pivots, for a matrix without NaN.
+// Expects LAPACK's pivots and info. The matrix must not contain NaN.
 template <class T>
 void ExpectLapacksPivots(const Member<T>& a, const FactoredMember<T>& factor) {
   Member<T> lu = a;
@@ -74,7 +75,7 @@ void ExpectGood(const Member<T>& a, const FactoredMember<T>& factor) {
   }
   const double growth = GrowthByDefinition(a, factor);
   EXPECT_NEAR(factor.growth, growth, 1e-15 * growth);
-  if (RealOf(kDTypeOf<T>) == DType::kFloat32) {  // the probe's own roundoff is negligible
+  if (RealOf(kDTypeOf<T>) == DType::kFloat32) {  // the probe's own rounding errors are negligible
     const double quality = QualityByDefinition(a, factor);
     EXPECT_NEAR(factor.quality, quality, 1e-5 * quality + 1e-7);
   }
@@ -91,8 +92,8 @@ void ExpectGoodAsLapacks(const std::vector<Member<T>>& members) {
   }
 }
 
-// Shapes of every kind: empty, square, tall and wide; around the panel sizes of the small kernel
-// and its limit.
+// Empty, square, tall and wide shapes, with orders near the panel sizes of the small kernel and
+// near its largest order.
 std::vector<MatrixShape> MixedShapes() {
   std::vector<MatrixShape> shapes = {{0, 0},  {1, 1},   {0, 4},   {64, 64}, {65, 65}, {1, 20},
                                      {20, 1}, {3, 0},   {63, 66}, {66, 63}, {8, 8},   {9, 9},
@@ -122,7 +123,7 @@ using Types = ::testing::Types<float, double, std::complex<float>, std::complex<
 TYPED_TEST_SUITE(IrrGetrfTest, Types);
 
 TYPED_TEST(IrrGetrfTest, ByHand) {
-  // With exchanged rows: [1 3; 2 4] = P [1 0; 1/2 1] [2 4; 0 1].
+  // The rows are exchanged: [1 3; 2 4] = P [1 0; 1/2 1] [2 4; 0 1].
   const auto factors = Factored<TypeParam>({{2, 2, {1, 2, 3, 4}}, {1, 1, {-4}}});
   EXPECT_EQ(factors[0].lu.elements, (std::vector<TypeParam>{2, 0.5, 4, 1}));
   EXPECT_EQ(factors[0].ipiv, (std::vector<int64_t>{2, 2}));
@@ -179,7 +180,8 @@ TYPED_TEST(IrrGetrfTest, AMemberHasTheSameBitsInAnyBatch) {
   }
 }
 
-// Returns the factor of `bad`. Every neighbour must have the same bits as without it.
+// Factors `bad` in a batch and returns its factor. Expects that the factors of the other members
+// have the same bits as without it.
 template <class T>
 FactoredMember<T> FactoredAmongOthers(const Member<T>& bad) {
   auto members = RandomMembers<T>({{5, 5}, {70, 70}, {20, 30}, {64, 64}});
@@ -244,7 +246,7 @@ TYPED_TEST(IrrGetrfTest, PivotsThatAreOnTheDiagonalStay) {
 }
 
 TYPED_TEST(IrrGetrfTest, TheFirstOfEqualsIsThePivot) {
-  // Signs only, so that all elements of the first column have equal size.
+  // All elements of the first column have the same modulus.
   for (const int64_t n : {3, 8, 50}) {
     Member<TypeParam> a = RandomMember<TypeParam>(n, n, 5);
     for (int64_t i = 0; i < n; ++i) a(i, 0) = i % 2 == 0 ? -2 : 2;
@@ -258,7 +260,7 @@ TYPED_TEST(IrrGetrfTest, SmallPivotsDoNotOverflow) {
   using Part = RealPart<TypeParam>;
   for (const Part size : {std::numeric_limits<Part>::denorm_min() * 1024,
                           std::numeric_limits<Part>::min(), std::numeric_limits<Part>::max() / 8}) {
-    // The largest element of its column, whose reciprocal must not be used.
+    // The pivot is `size`. Its reciprocal must not be used because it overflows or is subnormal.
     const Member<TypeParam> a{3, 2, {size, size / 2, -size / 4, size, size, 0}};
     const auto factor = Factored<TypeParam>({a})[0];
     EXPECT_EQ(factor.lu(1, 0), TypeParam(Part{0.5}));

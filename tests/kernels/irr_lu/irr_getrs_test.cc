@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests irr_lu's solves on the host: each member's solution is independent of the other members.
+// Tests irr_lu's solves on the host: the solution of a member must not depend on the other members.
 #include "kernels/host/irr_lu/irr_getrs.h"
 
 #include <cmath>
@@ -48,7 +48,7 @@ struct System {
   Member<T> b;
 };
 
-// A random system of the given order and number of right-hand sides, sufficiently well conditioned.
+// Returns a random system, sufficiently well conditioned.
 template <class T>
 System<T> RandomSystem(int64_t n, int64_t nrhs, uint64_t seed) {
   return {RandomMember<T>(n, n, 2 * seed), RandomMember<T>(n, nrhs, 2 * seed + 1)};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// |b - op(A) x| / (|op(A)| |x| + |b|) in the infinity norm, for the worst column.
+// Returns the largest |b - op(A) x| / (|op(A)| |x| + |b|) of any column, in the infinity norm.
 template <class T>
 double ErrorOf(Op op, const Member<T>& a, const Member<T>& x, const Member<T>& b) {
   double worst = 0;
@@ -79,7 +79,7 @@ TYPED_TEST(BatchJobsTest, SolvesWithSomeMembersEachWithItsOwnColumns) {
         if (!keep) {
           EXPECT_TRUE(std::isnan(solved.errors[k]));
         } else {
-          EXPECT_NEAR(solved.errors[k], error, 1e-3 * error + 0x1p-52) << k;  // roundoff
+          EXPECT_NEAR(solved.errors[k], error, 1e-3 * error + 0x1p-52) << k;  // rounding errors
         }
       }
       const double worst = keep ? *std::max_element(solved.errors.begin(), solved.errors.end()) : 0;
@@ -92,7 +92,7 @@ TYPED_TEST(BatchJobsTest, SolvesWithSomeMembersEachWithItsOwnColumns) {
 TYPED_TEST(BatchJobsTest, SolvesWithSubnormalMembers) {
   using T = TypeParam;
   using Part = RealPart<T>;
-  // The pivots have no finite reciprocals. Four binary digits are lost.
+  // The reciprocals of the pivots overflow. The elements have four bits less than normal ones.
   constexpr Part kTiny = std::numeric_limits<Part>::min() / 16;
   std::vector<Member<T>> members;
   std::vector<Rhs<T>> systems;
@@ -105,8 +105,8 @@ TYPED_TEST(BatchJobsTest, SolvesWithSubnormalMembers) {
   ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, this->jobs_->Factor(members));
   EXPECT_EQ(factor.factorization.summary.batch->singular, 0);
   EXPECT_TRUE(std::isfinite(*factor.factorization.summary.quality));
-  // In single precision, an H100 has errors of 2.4e-3 for members of order 40 and more. The
-  // backward error shows this.
+  // In single precision, errors reach 2.4e-3 on an H100 for orders from 40. The reported backward
+  // error shows this.
   const bool loses_more =
       DeviceUnderTest()->info().kind == DeviceKind::kCuda && sizeof(Part) == sizeof(float);
   const double most = loses_more ? 0x1p-7 : 1000 * UnitRoundoff(kDTypeOf<T>);

@@ -22,7 +22,8 @@
 
 namespace crout::testing {
 
-// Returns a block in the wire format: the shapes, then the members.
+// Returns `members` as a block in the wire format: `pairs`, which are shapes or pairs of a member
+// and a number of right-hand sides, then the elements. Sets `extent` to the extent of the members.
 template <class T>
 std::vector<std::byte> Block(const std::vector<MatrixShape>& pairs,
                              const std::vector<Member<T>>& members, BatchExtent* extent) {
@@ -42,19 +43,19 @@ std::vector<MatrixShape> ShapesOf(const std::vector<Member<T>>& members) {
   return shapes;
 }
 
-// A right-hand side and the index of its member.
 template <class T>
 struct Rhs {
-  int64_t member = 0;
-  Member<T> b;
+  int64_t member = 0;  // index of the factored member
+  Member<T> b;         // order x number of right-hand sides
 };
 
 struct FactoredBatch {
   Factorization factorization;
   std::vector<std::byte> figure_bytes;
-  BatchFigures figures{nullptr, 0};
+  BatchFigures figures{nullptr, 0};  // a view of figure_bytes
 };
 
+// The vectors have one element per right-hand side of the request.
 template <class T>
 struct SolvedBatch {
   std::vector<Member<T>> x;
@@ -63,15 +64,16 @@ struct SolvedBatch {
   BatchSolveSummary summary;
 };
 
-// Runs jobs on a device, which must outlive this object.
+// Runs jobs on a device, which must outlive this object. Functions return the errors of the jobs.
+// Used by one thread at a time.
 class BatchJobs {
  public:
-  // `memory` is the device's memory if it is counted. Jobs must then stay within their plans.
+  // If `memory`, the device's memory, is given, expects that jobs stay within their plans.
   BatchJobs(Device& device, const BatchLu* method, CountingResource* memory = nullptr)
       : memory_(memory), runner_(device), options_{method, true} {}
 
   BatchFactorizeOptions& options() { return options_; }
-  // Replaces the extent that the header declares.
+  // Sets the extent that Factor declares in place of the true one.
   void Declare(const BatchExtent& extent) { declared_ = extent; }
 
   template <class T>
@@ -156,7 +158,7 @@ class BatchJobs {
   std::optional<BatchExtent> declared_;
 };
 
-// Members of a few sizes, including empty ones.
+// Returns random square members of a few orders, including 0.
 template <class T>
 std::vector<Member<T>> MixedMembers() {
   std::vector<Member<T>> members;

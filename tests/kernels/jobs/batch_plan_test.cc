@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that batch jobs stay within their planned memory, on a device that counts it, and that they
-// refuse batches that differ from the declaration.
+// Tests that batch jobs stay within their planned memory, and that they refuse batches that differ
+// from the declaration.
 #include <algorithm>
 #include <cstdint>
 #include <random>
@@ -56,7 +56,8 @@ TEST_F(BatchPlanTest, SizesThatAreNotWhatWasDeclaredAreRefused) {
   EXPECT_EQ(memory_.live_bytes(), 0u);
 }
 
-// Returns the extent of a batch as a plan has it before the sizes arrive.
+// Returns the extent that a plan uses before the sizes of the members arrive. Sets `exact` to the
+// true extent.
 BatchExtent Planned(const std::vector<MatrixShape>& shapes, BatchExtent* exact) {
   std::vector<BatchMember> members(shapes.size());
   const auto packed = PackMembers(DType::kFloat32, shapes, members);
@@ -74,7 +75,7 @@ TEST_F(BatchPlanTest, DiagonalsArePlannedAsLongAsTheyCanBe) {
   for (int round = 0; round < 2000; ++round) {
     std::vector<MatrixShape> shapes(generator() % 5);
     for (MatrixShape& shape : shapes) {
-      // Thin, wide and square shapes.
+      // Tall, wide and square shapes.
       shape = {int64_t{1} << generator() % 9, int64_t{1} << generator() % 9};
       shape.rows += generator() % 3;
       shape.cols -= generator() % 2;
@@ -123,8 +124,8 @@ TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
               FailsWith(absl::StatusCode::kFailedPrecondition, ""));
 }
 
-// Counts allocations instead of seconds, because times depend on the machine. An allocation per
-// member would be too slow.
+// An allocation per member would be too slow. Counts allocations because times depend on the
+// machine.
 TEST_F(BatchPlanTest, AHundredThousandMembersTakeAsManyAllocationsAsTen) {
   const auto allocations = [&](int64_t count) {
     std::vector<Member<double>> members;
@@ -142,8 +143,8 @@ TEST_F(BatchPlanTest, AHundredThousandMembersTakeAsManyAllocationsAsTen) {
   EXPECT_EQ(allocations(100'000), few);
 }
 
-// The local matrices of a domain decomposition, whose subdomains have different numbers of
-// neighbours.
+// The orders of the local matrices of a domain decomposition, in which the number of neighbours
+// varies.
 TEST_F(BatchPlanTest, TheSizesOfADomainDecomposition) {
   std::vector<Member<double>> members;
   std::vector<Rhs<double>> systems;

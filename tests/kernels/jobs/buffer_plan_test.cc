@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the sums of buffer plans, and that a job allocates according to its plan.
+// Tests the totals of buffer plans, and that a job allocates according to its plan.
 #include "kernels/jobs/buffer_plan.h"
 
 #include <algorithm>

@@ -63,7 +63,7 @@ TEST_F(CancellationTest, SolveStopsAtEveryPollAndWritesNothing) {
         [&] { return ++polls == last; }, timings);
     EXPECT_EQ(device_.counting_memory().live_bytes(), kept);
     if (result.ok()) {
-      EXPECT_GT(last, 5);  // before and after refinement, in the estimator, before delivery
+      EXPECT_GT(last, 5);  // polls before and after refinement, in the estimator, before delivery
       break;
     }
     EXPECT_THAT(result, FailsWith(absl::StatusCode::kCancelled, "stopped"));
@@ -72,7 +72,7 @@ TEST_F(CancellationTest, SolveStopsAtEveryPollAndWritesNothing) {
   }
 }
 
-// Several threads poll the stop function concurrently, and it may run out of memory.
+// Several threads poll the stop function concurrently, and it may throw std::bad_alloc.
 TEST_F(CancellationTest, APollWithoutMemoryEndsOnlyTheJob) {
   constexpr int64_t kWide = 1024;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kWide);
@@ -80,7 +80,7 @@ TEST_F(CancellationTest, APollWithoutMemoryEndsOnlyTheJob) {
   JobRunner runner(*host);
   struct Case {
     const char* algorithm;
-    int last;  // index of the failing poll
+    int last;  // 1-based index of the first poll that throws
   };
   for (const auto& [algorithm, last] :
        {Case{"icm", 2}, Case{"icm", 100}, Case{"block_lu", 2}, Case{"block_lu", 4}}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests jobs with complex matrices, and with a real matrix and complex right-hand sides or vice
-// versa, on any device (device_under_test.h).
+// Tests jobs with a complex matrix, complex right-hand sides or both, on any device
+// (device_under_test.h).
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -78,16 +78,16 @@ TEST_P(ComplexTypesTest, SolveToTheAccuracyOfTheFactorInEveryOperation) {
       request.op = op;
       request.componentwise_error = true;
       ASSERT_OK_AND_ASSIGN(const ComplexSolution solution, Solve(factor, b, kNrhs, request));
-      // X has the same bits in row-major layout.
+      // X has the same bits in both layouts.
       EXPECT_EQ(by_columns.try_emplace(op, solution.x).first->second, solution.x);
       const bool complex = IsComplex(matrix) || IsComplex(rhs);
       EXPECT_EQ(solution.dtype, complex ? ComplexOf(rhs) : rhs);
       const DType coarser =
           UnitRoundoff(factor_type) > UnitRoundoff(rhs) ? factor_type : solution.dtype;
       EXPECT_LT(SolveRatio(a, kN, op, solution.x, b, kNrhs, coarser), 30);
-      // The errors reported are those of the delivered X. A real factor solves for the real and
-      // imaginary parts of B as separate columns. The reported error of these is at least half the
-      // error of the complex column.
+      // The reported errors are those of the delivered X. A real factor solves for the real and
+      // imaginary parts of B as separate columns. Their reported error is at least half the error
+      // of the complex column.
       const double error = BackwardError(a, kN, op, solution.x, b, kNrhs);
       const double componentwise = ComponentwiseError(a, kN, op, solution.x, b, kNrhs);
       if (IsComplex(matrix) || !IsComplex(rhs)) {
@@ -151,7 +151,7 @@ TEST_F(ComplexJobsTest, TheGalleryHasConditionsAndBoundsThatHold) {
     request.condition = true;
     ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, kN, request));
     EXPECT_LT(RcondRatio(*factor.summary.rcond, ExactRcond(a, kN)), 30);
-    // Entries with few digits, so that B is exact and X is known.
+    // The entries have few digits, so that B is exact and X is known.
     ComplexMatrix x_true(kN);
     for (int64_t i = 0; i < kN; ++i) x_true[i] = {static_cast<double>(i % 5), 1.0};
     for (const Op op : kOps) {
@@ -168,12 +168,12 @@ TEST_F(ComplexJobsTest, TheGalleryHasConditionsAndBoundsThatHold) {
   }
 }
 
-// diag(d) with a cyclic shift of its rows. The determinant is the product of d times the sign of
-// the cycle.
+// diag(d) with its rows shifted cyclically. The determinant is the product of d times the sign of
+// the permutation.
 TEST_F(ComplexJobsTest, ADeterminantHasAPhase) {
   const std::vector<Complex> d = {{0, 2}, {3, 4}, {-1, 0}};
   ComplexMatrix a(9);
-  for (int64_t j = 0; j < 3; ++j) a[(j + 1) % 3 + 3 * j] = d[j];  // an even permutation
+  for (int64_t j = 0; j < 3; ++j) a[(j + 1) % 3 + 3 * j] = d[j];  // a cycle of three, which is even
   for (const bool swapped : {false, true}) {
     if (swapped) std::swap_ranges(a.begin(), a.begin() + 3, a.begin() + 3);
     FactorRequest request = Request(kC128, kC128);
@@ -210,7 +210,7 @@ TEST_F(ComplexJobsTest, RowsAndColumnsFarApartAreEquilibrated) {
   }
 }
 
-// The parts are within float64's range, but their moduli and products overflow.
+// The parts of the entries are within the range of float64, but moduli and products overflow.
 TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
   constexpr double kLarge = 0x1.8p1023;
   const ComplexMatrix a = {{kLarge, kLarge}, {0, 1}, {1, 0}, {0, kLarge}};
@@ -228,8 +228,8 @@ TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
   }
 }
 
-// 1 / (3e38 (1 + i)) is within float32's range, but its computation overflows. If this makes X
-// wrong, the results must show it.
+// The reciprocal of the pivot 3e38 (1 + i) is within the range of float32, but its computation
+// overflows. If X is wrong for this reason, the results must show it.
 TEST_F(ComplexJobsTest, PivotsWithoutAReciprocalAreReported) {
   const ComplexMatrix a = {{3e38, 3e38}, 0, 0, 1};
   const ComplexMatrix b = {1e38, 1};
@@ -256,7 +256,7 @@ TEST_F(ComplexJobsTest, PivotsWithoutAReciprocalAreReported) {
   }
 }
 
-// The modulus of each pivot is rounded to a subnormal number, by a factor of up to sqrt(2).
+// The modulus of each pivot is subnormal. Rounding changes it by a factor of up to sqrt(2).
 TEST_F(ComplexJobsTest, DeterminantsHoldOfSubnormalPivots) {
   constexpr int64_t kN = 2001;
   ComplexMatrix lu(kN * kN);
@@ -270,7 +270,7 @@ TEST_F(ComplexJobsTest, DeterminantsHoldOfSubnormalPivots) {
   const FactorStats& stats = context.report().factor;
   const double log_abs = kN * (-1074 + 0.5) * std::log(2.0);
   EXPECT_NEAR(stats.det_log_abs, log_abs, 1e-12 * std::abs(log_abs));
-  // exp(2001 i pi / 4), and 2001 mod 8 = 1.
+  // The sign is exp(2001 i pi / 4) = exp(i pi / 4), because 2001 mod 8 = 1.
   EXPECT_NEAR(stats.det_sign, std::sqrt(0.5), 1e-12);
   EXPECT_NEAR(stats.det_sign_imaginary, std::sqrt(0.5), 1e-12);
 }
@@ -290,7 +290,7 @@ TEST_F(ComplexJobsTest, BackwardErrorsHoldWhereModuliOverflow) {
   }
 }
 
-// Division by such a pivot overflows. The overflow of the modulus alone is not the reason.
+// The growth is infinite if division by the pivot overflows, not if only its modulus does.
 TEST_F(ComplexJobsTest, GrowthIsInfiniteWherePivotsCannotBeDividedBy) {
   for (const double part : {0.6e308, 1.3e308}) {
     const ComplexMatrix a = {{part, part}, 0, 0, 1};
@@ -310,7 +310,7 @@ TEST_F(ComplexJobsTest, WhatIsNotFiniteIsNamedWithItsPlace) {
   a[4] = {0, 1e39};
   EXPECT_THAT(Factor(a, 5, Request(kC128, kC64)),
               FailsWith(absl::StatusCode::kInvalidArgument, "overflows c64 at row 4, column 0"));
-  // A modulus above the range is no overflow if the parts fit.
+  // A modulus beyond the range of float32 is accepted if both parts are within it.
   a[4] = {3e38, 3e38};
   EXPECT_OK(Factor(a, 5, Request(kC128, kC64)));
 }
@@ -345,7 +345,7 @@ TEST_F(ComplexJobsTest, SchurComplementsOfComplexMatrices) {
     const double eps = std::max(UnitRoundoff(matrix), UnitRoundoff(factor_type));
     EXPECT_LT(result.complement->backward_error, kN * eps);
     EXPECT_FALSE(result.complement->is_poor);
-    // S^-1 is the last block of A^-1: with B = (0, y), A x = B gives x2 = S^-1 y.
+    // S^-1 is the last block of A^-1: the solution of A x = (0, y) has x2 = S^-1 y.
     const ComplexMatrix s =
         Unpacked<Complex>(out.data(), {nullptr, matrix, Layout::kColumnMajor, kN - kK, kN - kK});
     ASSERT_OK_AND_ASSIGN(const Factorization whole, Factor(a, kN, Request(kC128, kC128)));
@@ -391,7 +391,7 @@ TEST_P(ComplexDirectSolveTest, Solves) {
       const ComplexMatrix x = Unpacked<Complex>(out.data(), plan.delivered);
       EXPECT_LT(SolveRatio(a, kN, Op::kNone, x, b, 2,
                            UnitRoundoff(type) > UnitRoundoff(rhs) ? type : rhs),
-                300);  // a solve by the full inverse is less stable than one by factors
+                300);  // Gauss-Jordan elimination is less stable than solving with factors
       ASSERT_EQ(summary.backward_error.has_value(), verify);
       EXPECT_LT(summary.backward_error.value_or(0), 1e3 * UnitRoundoff(kF32));
     }

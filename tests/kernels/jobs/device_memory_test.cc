@@ -62,7 +62,7 @@ class DeviceMemoryTest : public ::testing::Test {
     return runner_.FactorComplex(AsComplex(a_), kN, request);
   }
 
-  // Moves the factor to host memory, which has enough room, and back.
+  // Moves the factor to host memory and back. Expects that a solve has the same result.
   void ExpectSolvesAfterAMove(Factorization factor) {
     SolveRequest request;
     request.max_refinement_steps = 2;
@@ -100,7 +100,7 @@ TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
     EXPECT_LE(memory_.peak_bytes(), declared.peak);
     EXPECT_LE(factor.parts.bytes(), declared.kept);
     EXPECT_EQ(memory_.live_bytes(), factor.parts.bytes());
-    EXPECT_GE(2 * memory_.peak_bytes(), declared.peak);  // the declaration is at most twice the use
+    EXPECT_GE(2 * memory_.peak_bytes(), declared.peak);  // declares at most twice the bytes in use
   }
 }
 
@@ -154,7 +154,7 @@ TEST_F(DeviceMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
       EXPECT_THAT(factor, FailsWith(absl::StatusCode::kResourceExhausted, "bytes"));
       EXPECT_EQ(memory_.live_buffers(), 0);
     }
-    EXPECT_GE(failures, 6);  // upload, lu, ipiv, scales, workspace and the estimator's
+    EXPECT_GE(failures, 6);  // at least upload, lu, ipiv, scales, workspace, estimator
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests solves without factors, around a solver known to be correct.
+// Tests jobs that solve without factors, with a direct solver that is known to be correct.
 #include "kernels/jobs/direct_solve.h"
 
 #include <cmath>
@@ -121,7 +121,7 @@ TEST_F(DirectSolveTest, ByHandAndInverse) {
   EXPECT_EQ(inverse.x, (HostMatrix{-0.125, 0.25, 0.5, 0}));
 }
 
-// The solutions are exact and small. Only the pivots show that A is nearly singular.
+// The solutions are exact and small, so that only the pivots show that A is nearly singular.
 TEST_F(DirectSolveTest, WarnsOfNearlySingularMatrices) {
   ASSERT_OK_AND_ASSIGN(Result result, Solve({1, 1, 1, 1 + 0x1p-52}, 2, {2, 2 + 0x1p-51}, 1, {}));
   EXPECT_EQ(*result.summary.backward_error, 0);
@@ -194,7 +194,7 @@ TEST_F(DirectSolveTest, AnOverflowOnTheWayShowsInTheBackwardError) {
   const double tiny = std::numeric_limits<double>::min();
   ASSERT_OK_AND_ASSIGN(const Result result, Solve({tiny}, 1, {1e300}, 1, {}));
   EXPECT_TRUE(std::isnan(*result.summary.backward_error));
-  // X is within float64's range but overflows the type of B.
+  // X is within the range of float64 but overflows the type of B.
   const Arrival single{DType::kFloat64, Layout::kColumnMajor, DType::kFloat32};
   ASSERT_OK_AND_ASSIGN(const Result rounded, Solve({1e-30}, 1, {1e30}, 1, single));
   EXPECT_EQ(rounded.x[0], INFINITY);
@@ -236,7 +236,7 @@ TEST_F(DirectSolveTest, StopsAtEveryPoll) {
     if (result.ok()) break;
     EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
   }
-  EXPECT_GE(allowed, 8);  // before, between and within the phases
+  EXPECT_GE(allowed, 8);  // polls before, between and within the phases
 }
 
 TEST_F(DirectSolveTest, SurvivesEveryFailedAllocation) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests batches of systems from several callers. Each result must be independent of the other
-// systems.
+// Tests batches of systems from several callers. The result of a system must not depend on the
+// others.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -21,7 +21,7 @@
 namespace crout::testing {
 namespace {
 
-// A caller's system in host memory. It must not move because the job points into it.
+// A caller's system in host memory. Not moved, because the job stores pointers to it.
 struct Caller {
   DynamicBatchSystem system;
   std::vector<std::byte> a;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the refusals, with the position reported: NaN, Inf, overflow, shapes. Similar valid input
-// must be accepted.
+// Tests that NaN, Inf, overflow and wrong shapes are refused with their position, and that similar
+// valid input is accepted.
 #include "kernels/jobs/input_checks.h"
 
 #include <cmath>
@@ -135,7 +135,7 @@ TEST_F(InputChecksTest, RightHandSideThatOverflowsWhenItIsScaled) {
       EXPECT_OK(runner_.Solve(small, {1e5, 1}, 1, solve));
       ASSERT_OK_AND_ASSIGN(const Solution x, runner_.Solve(large, {1e302, 1}, 1, solve));
       EXPECT_NEAR(x.x[0], 100, 1e-12);
-      // The transposed system is scaled by the column scales, here 1.
+      // The transposed system is scaled by the column scales, which are 1 here.
       solve.op = Op::kTranspose;
       EXPECT_OK(runner_.Solve(small, {1e5, 1}, 1, solve));
       EXPECT_OK(runner_.Solve(large, {1e302, 1}, 1, solve));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests factors that are less precise than their matrix, and solves corrected to the accuracy of
-// the right-hand side, on any device (device_under_test.h).
+// Tests low-precision factors, and solves with them that are corrected to the accuracy of the
+// right-hand side, on any device (device_under_test.h).
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -111,7 +111,7 @@ class RecordingSolver final : public TriangularSolver {
 
  private:
   const TriangularSolver& inner_;
-  mutable double tolerance_ = -1;  // tests solve one after the other
+  mutable double tolerance_ = -1;  // mutable without a lock: one solve at a time
 };
 
 // A = B + i C with approximately the given condition number.
@@ -130,8 +130,8 @@ ComplexMatrix ComplexRandom(uint64_t seed) {
   return b;
 }
 
-// The first method of the device with TF32 products. On a device without one, the factors of getrf
-// are in float32 under the name of TF32.
+// Returns the first method of the device that supports TF32 products. A device without such a
+// method factors in float32 with getrf.
 std::string Tf32Method() {
   for (const auto& method : DeviceUnderTest()->algorithms()) {
     if (method->traits().supports_tf32_products) return std::string(method->traits().name);
@@ -195,7 +195,7 @@ TEST_F(MixedPrecisionTest, SolvesComplexSystems) {
 }
 
 TEST_F(MixedPrecisionTest, SolvesWithEquilibratedFactors) {
-  // The rows are outside float32's range. Scaling brings them into it.
+  // The rows are outside the range of float32. Scaling moves them into it.
   HostMatrix a = WithCondition(kN, 1e3, 3);
   for (int64_t j = 0; j < kN; ++j) {
     for (int64_t i = 0; i < kN; ++i) a[i + j * kN] *= i % 2 == 0 ? 0x1p140 : 0x1p-140;
@@ -232,7 +232,7 @@ TEST_F(MixedPrecisionTest, SolvesWithTheKeptSparseMatrix) {
   ASSERT_OK_AND_ASSIGN(const SolveSummary solved, Solve(factor, b, Op::kNone, 100, &x));
   EXPECT_FALSE(solved.accuracy_warnings.inaccurate);
   EXPECT_LE(BackwardError(a, kN, Op::kNone, x, b, kNrhs), 2 * kAccuracy);
-  // The float64 factor is of the same matrix.
+  // The sparse matrix is also available to the float64 factor.
   ASSERT_OK_AND_ASSIGN(
       const Factorization wide,
       RefactorInFloat64(runner_->context(), plan, std::move(factor), PrecisionFallback::kStagnation,
@@ -281,8 +281,8 @@ TEST_F(MixedPrecisionTest, StagnationRefactorsInFloat64) {
   }
 }
 
-// A solver may skip extra accuracy because its results are corrected anyway. It must not if the
-// factor is as precise as X, or if the error bound uses its results uncorrected.
+// A solver may solve with a tolerance if its results are corrected. The tolerance is 0 if the
+// factor is as precise as X, or if the error bound uses uncorrected results.
 TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
   const HostMatrix a = WithCondition(kN, 1e4, 3);
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
@@ -310,7 +310,7 @@ TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
 }
 
 TEST_F(MixedPrecisionTest, WhatIsSingularInFloat32IsFactoredInFloat64) {
-  // The second row equals the first row except for a term that float32 rounds away.
+  // The first two rows differ only by a term that float32 rounds away.
   HostMatrix a(kN * kN);
   for (int64_t j = 0; j < kN; ++j) a[j + j * kN] = 1;
   a[0 + 1 * kN] = a[1 + 0 * kN] = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests factors prepared for a solver: the condition for its use, its fallback, and its bytes.
+// Tests factors prepared for a solver: when the solver is used, its fallback, and its memory.
 #include <algorithm>
 
 #include "kernels/algorithm_registry.h"
@@ -128,13 +128,13 @@ TEST_F(PreparedFactorTest, TrustWithinMeasureIsForMeasuredSolves) {
   ASSERT_OK_AND_ASSIGN(const SolveSummary unmeasured, SolveOnes(factor, options));
   EXPECT_EQ(unmeasured.solver, "getrs");
   EXPECT_EQ(unmeasured.fallback, SolverFallback::kCondition);
-  // Refinement also measures the error.
+  // Refinement measures the error even if `verify` is false.
   options.max_refinement_steps = 1;
   ASSERT_OK_AND_ASSIGN(const SolveSummary refined, SolveOnes(factor, options));
   EXPECT_EQ(refined.solver, "crout_solve");
 }
 
-// The solves of the error bound are not measured, even if other solves are.
+// Errors of the solves for the bound are never measured, so they need a fully reliable solver.
 TEST_F(PreparedFactorTest, TheBoundTakesFullTrustOrAnotherSolver) {
   SolveOptions options = With(Getrs());
   options.error_bound = true;
@@ -224,7 +224,7 @@ TEST_F(PreparedFactorTest, OfOrderZero) {
   EXPECT_EQ(summary.solver, "crout_solve");
 }
 
-// The solver's results are wrong from the sixth digit on.
+// The solver's results have a relative error of 1e-6.
 class InaccurateSolverTest : public PreparedFactorTest {
  protected:
   static constexpr double kError = 1e-6;
@@ -242,7 +242,7 @@ TEST_F(InaccurateSolverTest, TheOtherOneAnswersWhatFallsShort) {
 TEST_F(InaccurateSolverTest, TheOtherOneRefinesAndBounds) {
   const Factorization factor = Factor(RandomMatrix(kN, kN, 1));
   SolveOptions options = With(Getrs());
-  options.verify = false;  // the error is measured nevertheless
+  options.verify = false;  // refinement measures the error nevertheless
   options.error_bound = true;
   options.max_refinement_steps = 2;
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, options));

@@ -20,10 +20,10 @@ namespace {
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 struct SchurRequest {
-  FactorRequest factor;  // matrix type, layout and the factorization of A11
+  FactorRequest factor;  // type and layout of A, and how to factor A11
   int64_t leading = 0;
   std::string solver = "auto";
-  Layout layout = Layout::kColumnMajor;  // of S
+  Layout layout = Layout::kColumnMajor;  // layout of S
 };
 
 struct Complement {
@@ -52,8 +52,8 @@ class SchurTest : public ::testing::Test {
   absl::StatusOr<SchurOptions> Options(const SchurRequest& request, int64_t n) const;
   absl::StatusOr<Complement> Compute(const HostMatrix& a, int64_t n, const SchurRequest& request,
                                      StopRequested stop = JobRunner::NeverStop());
-  // Returns the distance of S from its definition, in units of the permitted error of A11 X = A12
-  // in this type.
+  // Returns the distance of S from its definition, divided by the permitted error for the type of
+  // the factor.
   double Ratio(const HostMatrix& a, int64_t n, const SchurRequest& request,
                const Complement& complement);
 
@@ -112,7 +112,7 @@ double SchurTest::Ratio(const HostMatrix& a, int64_t n, const SchurRequest& requ
                         const Complement& complement) {
   const int64_t k = request.leading;
   const int64_t m = n - k;
-  // A11 X = A12 in float64 by an independent path, then the product in long double.
+  // Solves A11 X = A12 with a float64 factor of A11 alone, then multiplies in long double.
   HostMatrix product(m * m, 0.0);
   if (k > 0) {
     const auto factor = runner_.Factor(BlockOf(a, n, 0, 0, k, k), k, {});
@@ -143,7 +143,7 @@ double SchurTest::Ratio(const HostMatrix& a, int64_t n, const SchurRequest& requ
 }
 
 TEST_F(SchurTest, ByHand) {
-  // [2 4; 1 5]: 5 - 1 * 4 / 2.
+  // For [2 4; 1 5], S = 5 - 1 * 4 / 2.
   SchurRequest request;
   request.leading = 1;
   ASSERT_OK_AND_ASSIGN(const Complement one, Compute({2, 1, 4, 5}, 2, request));
@@ -260,7 +260,7 @@ TEST_F(SchurTest, ReportsTheAccuracyOfS) {
       }
     }
   }
-  // A small pivot that partial pivoting would not take.
+  // A small pivot, which partial pivoting would avoid.
   a[0] = 1e-10;
   request.factor = {};
   request.factor.algorithm = "cm";
@@ -304,7 +304,7 @@ TEST_F(SchurTest, GrowthInSCounts) {
   EXPECT_EQ(lost.summary->growth, INFINITY);
   EXPECT_TRUE(std::isnan(lost.summary->backward_error));
   EXPECT_TRUE(lost.summary->is_poor);
-  // Zeros and the ends of the range cause no errors.
+  // Zeros and entries near the end of the range have the error 0.
   ASSERT_OK_AND_ASSIGN(const Complement zero, Compute({2, 0, 0, 0}, 2, request));
   EXPECT_EQ(zero.summary->backward_error, 0);
   request.leading = 0;
@@ -364,7 +364,7 @@ TEST_F(SchurTest, SingularLeadingBlockIsAResultWithoutS) {
   EXPECT_EQ(complement.factor.summary.info, 2);
   EXPECT_FALSE(complement.summary.has_value());
   EXPECT_FALSE(complement.written);
-  request.leading = 1;  // a singular A is fine
+  request.leading = 1;  // A is singular, but A11 is not
   ASSERT_OK_AND_ASSIGN(const Complement fine, Compute({1, 1, 1, 1}, 2, request));
   EXPECT_EQ(fine.factor.summary.info, 0);
   EXPECT_EQ(fine.s, (HostMatrix{0}));
@@ -385,7 +385,7 @@ TEST_F(SchurTest, RefusesWhatIsNotFiniteOrOverflows) {
               FailsWith(kInvalid, "overflows f32 at row 0, column 0"));
   EXPECT_THAT(Compute({1, 1, 1e200, 1}, 2, request),
               FailsWith(kInvalid, "right of the leading block overflows f32"));
-  // Blocks that only the product reads keep their own type.
+  // Blocks that only the product uses are not converted to the type of the factor.
   ASSERT_OK_AND_ASSIGN(const Complement large, Compute({1, 1e200, 2, 3e200}, 2, request));
   EXPECT_EQ(large.s, (HostMatrix{3e200 - 2 * 1e200}));
   request.factor.equilibrate = EquilibrateMode::kOn;
@@ -475,7 +475,7 @@ TEST_F(SchurTest, StaysWithinItsDeclarationAndSurvivesFailedAllocations) {
     const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, 12, 12};
     ASSERT_OK_AND_ASSIGN(const SchurPlan plan, PlanSchur(options, shape));
     ASSERT_OK_AND_ASSIGN(const Complement complement, Compute(a, 12, request));
-    // The declaration is at most twice the use.
+    // The plan declares at most twice the bytes in use.
     EXPECT_GE(2 * memory_.peak_bytes(), plan.bytes.peak);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests series steps that change the matrix of the previous step: by entries, by a low-rank term,
-// by the values of a text.
+// or by new values on the lines of a text.
 #include <complex>
 #include <limits>
 #include <optional>
@@ -25,7 +25,7 @@ TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
   request.layout = Layout::kRowMajor;
   auto a = Random<T>(kN, kN, 3);
   ASSERT_OK(this->series_->Step(a, Random<T>(kN, 1, 5), request));
-  // First changes the matrix of the factor, then the matrix of the previous step.
+  // The first step changes the matrix of the factor; later steps change the stored matrix.
   for (int step = 0; step < 3; ++step) {
     const auto b = Random<T>(kN, 1, 20 + step);
     const std::vector<T> values = Random<T>(5, 1, 30 + step);
@@ -40,7 +40,7 @@ TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
 
     constexpr int64_t kRank = 2;
     const std::vector<T> u = Random<T>(kN, kRank, 40 + step);
-    const std::vector<T> v = Random<T>(kRank, kN, 50 + step);  // V^T: its columns are the rows of V
+    const std::vector<T> v = Random<T>(kRank, kN, 50 + step);  // V^T, kRank x kN
     for (int64_t j = 0; j < kN; ++j) {
       for (int64_t i = 0; i < kN; ++i) {
         for (int64_t k = 0; k < kRank; ++k) a[i + j * kN] += u[i + k * kN] * v[k + j * kRank];
@@ -54,7 +54,7 @@ TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
   }
 }
 
-// The changes are as large as the matrix, so only an updated factor is usable.
+// The changes are as large as the matrix, so that the old factor is useless without an update.
 TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLarge) {
   using T = TypeParam;
   constexpr int64_t kRank = 3;
@@ -77,9 +77,9 @@ TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLar
       EXPECT_TRUE(changed.accurate);
       EXPECT_EQ(changed.update_rank, step * kRank);
       EXPECT_EQ(changed.new_iterations, 0);
-      EXPECT_LE(changed.old_iterations, 4);  // Z, and one or two corrections
+      EXPECT_LE(changed.old_iterations, 4);  // the update, and a few corrections
       EXPECT_LE(BackwardError(a, kN, op, series.x(), b, kNrhs), 1.1 * kDefaultAccuracy);
-      // With more columns than before and without a change.
+      // A step without a change, with more right-hand sides than before.
       const auto other = Random<T>(kN, kNrhs + 2, 30 + step);
       ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same, series.Step(std::nullopt, other, request));
       EXPECT_EQ(same.update_rank, step * kRank);
@@ -98,7 +98,7 @@ TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLar
     EXPECT_EQ(beyond.old_iterations, 5);
     EXPECT_GE(beyond.new_iterations, 1);
     EXPECT_LE(BackwardError(a, kN, op, series.x(), b, kNrhs), 1.1 * kDefaultAccuracy);
-    // New updates start from the new factor.
+    // The next update starts from the new factor.
     AddProduct(a, u, v);
     ASSERT_OK_AND_ASSIGN(
         const SeriesStepSummary again,
@@ -212,8 +212,8 @@ TYPED_TEST(SeriesChangeTest, AKeptMatrixIsFactoredWhereTheOldFactorDoesNotServe)
             1.1 * kDefaultAccuracy);
 }
 
-// Lines for the stored elements of `a`, in reverse order. Of every three elements, one is the sum
-// of two lines and one is given by a mirrored line.
+// The lines of a text for the stored elements of `a`, in reverse order. Of every three elements,
+// the first is the sum of two lines, and the second is given by a mirrored line.
 template <class T>
 struct Lines {
   Lines(const std::vector<T>& a, bool sparse) {
@@ -277,7 +277,7 @@ TYPED_TEST(SeriesChangeTest, ValuesOnAPatternAreTheMatrixOfItsText) {
     ASSERT_OK(by_values.Step(a, b, request));
     ASSERT_OK(in_full.Step(a, b, request));
     ASSERT_OK(by_values.KeepMap(PackTogether(lines.start, lines.source)));
-    // With the old factor, with a new one, and from the matrix stored with the new one.
+    // Solves with the old factor, then with a new one, then with the new one again.
     for (const int iterations : {50, 0, 50}) {
       request.max_iterations = iterations;
       const std::vector<T> random = Random<T>(kN, kN, 70 + iterations);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the memory of series steps: steps stay within their plans, and plans within the available
+// Tests that series steps stay within the memory of their plans, and plans within the available
 // memory.
 #include <limits>
 #include <optional>
@@ -57,7 +57,7 @@ TEST_F(SeriesMemoryTest, UpdatesStayWithinTheirDeclarations) {
   const HostMatrix b = RandomMatrix(kN, 1, 5);
   ASSERT_OK(series.Step(RandomMatrix(kN, kN, 3), b, request));
   for (int step = 0; step < 6; ++step) {
-    // The first update is wider than the right-hand side. The others extend it.
+    // The rank of the first update exceeds the number of right-hand sides. Later updates extend it.
     const int64_t rank = step == 0 ? 5 : 1;
     const size_t before = series.kept_bytes();
     ASSERT_EQ(memory_.live_bytes(), before);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the initial guess of a series step: given by the caller, the last X, or the factor applied
-// to B.
+// Tests the initial guess of a series step: an X0 from the caller, the previous X, or the factor
+// applied to B.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -14,8 +14,8 @@
 namespace crout::testing::series_steps {
 namespace {
 
-// B has one column in the first step and two in later steps, so that the previous X is no initial
-// guess.
+// B has one column in the first step and two in later steps, so that the previous X cannot be the
+// initial guess.
 template <class T>
 class SeriesStartTest : public SeriesStepTest<T> {
  protected:
@@ -56,7 +56,7 @@ TYPED_TEST(SeriesStartTest, ASolutionAsStartNeedsNoIteration) {
       EXPECT_EQ(summary.new_iterations, 0);
       EXPECT_TRUE(summary.accurate);
       EXPECT_EQ(series.x(), cold.x());
-      // This X is now the last one.
+      // The next step starts from this X.
       ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same,
                            series.Step(std::nullopt, this->b_, request));
       EXPECT_EQ(same.old_iterations, 0);
@@ -105,7 +105,7 @@ TYPED_TEST(SeriesStartTest, AStartThatIsFarOffCostsNoAccuracy) {
   Series<TypeParam> cold(*DeviceUnderTest());
   this->Begin(cold, request);
   ASSERT_OK(cold.Step(this->next_, this->b_, request));
-  for (const double factor : {0.1, 1.5}) {  // the residual is slightly smaller than B
+  for (const double factor : {0.1, 1.5}) {  // starts whose residual is only slightly smaller than B
     Series<TypeParam> series(*DeviceUnderTest());
     this->Begin(series, request);
     ASSERT_OK_AND_ASSIGN(
@@ -120,7 +120,7 @@ TYPED_TEST(SeriesStartTest, AStartThatIsFarOffCostsNoAccuracy) {
 TYPED_TEST(SeriesStartTest, ALastSolutionOfQuiteAnotherSizeCostsNoAccuracy) {
   const StepRequest request = this->Request();
   ASSERT_OK(this->series_->Step(this->a_, this->Scaled(this->b_, 1e100), request));
-  // With the factor of this matrix only, so that no other factor can help.
+  // The factor belongs to this matrix, so that no new factor can improve the result.
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
                        this->series_->Step(std::nullopt, this->b_, request));
   EXPECT_TRUE(summary.accurate);

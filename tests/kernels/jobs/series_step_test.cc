@@ -55,13 +55,13 @@ TYPED_TEST(SeriesStepTest, TheLastSolutionIsTheStart) {
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   ASSERT_OK(this->series_->Step(a, b, this->Request()));
   const auto x = this->series_->x();
-  // The same system again is already solved.
+  // The same system needs no iteration.
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary same, this->series_->Step(a, b, this->Request()));
   EXPECT_EQ(same.old_iterations, 0);
   EXPECT_EQ(same.new_iterations, 0);
   EXPECT_TRUE(same.accurate);
   EXPECT_EQ(this->series_->x(), x);
-  // With an additional column the last X is not used.
+  // With an additional column, the previous X is not used.
   const auto wide = Random<TypeParam>(kN, kNrhs + 1, 6);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary more, this->series_->Step(a, wide, this->Request()));
   EXPECT_EQ(more.old_iterations, 1);
@@ -103,8 +103,8 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_GE(given_up.new_iterations, 1);
   EXPECT_LE(given_up.old_iterations, 3);
   EXPECT_TRUE(given_up.accurate);
-  // The gain of the old factor on a single column is used for the estimate, even if the last X is
-  // no initial guess.
+  // The estimate uses the gain of the old factor on one column even if the previous X is not the
+  // initial guess.
   const auto other = Random<TypeParam>(kN, 1, 6);
   EXPECT_OK(this->series_->Step(a, b, request));
   request.max_remaining = 1.4;
@@ -118,8 +118,8 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
   EXPECT_EQ(later.old_iterations, 6);
 }
 
-// A refinement step that is undone still counts as an application. Otherwise the model of the
-// series would treat the factor as untried.
+// A refinement step that is undone still counts as an iteration. Otherwise the model of the series
+// would treat the factor as untried.
 TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
   StepRequest request = this->Request();
   std::vector<TypeParam> a = Changed(std::vector<TypeParam>(kN * kN), 1e-3, 3);
@@ -127,8 +127,7 @@ TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
   std::vector<TypeParam> b(kN, 1.0);
   b[0] = 0.3;
   ASSERT_OK(this->series_->Step(a, b, request));
-  // A correction increases the error of x_0 by a fourth of its residual. The initial guess is the
-  // last X.
+  // The initial guess is the previous X. A correction increases the residual of the first equation.
   a[0] = -1;
   request.max_remaining = 1.4;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
@@ -137,8 +136,8 @@ TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
   EXPECT_GE(summary.new_iterations, 1);
 }
 
-// The sign of a part of the diagonal alternates between matrices, so no factor is useful for the
-// next step. The model of the series must detect this. A unit of cost takes a second here.
+// The sign of a part of the diagonal alternates from step to step, so that no factor is useful for
+// the next step. The model of the series must detect this. A cost of 1 takes a second here.
 TYPED_TEST(SeriesStepTest, AFactorThatServesNoStepIsTriedMoreAndMoreRarely) {
   constexpr double kFactorSeconds = 1.3;
   constexpr int kSteps = 100;
@@ -186,7 +185,7 @@ TYPED_TEST(SeriesStepTest, AnOldFactorCostsNoMoreThanItMay) {
 }
 
 // One of two columns is already accurate, although the old factor has gained little on it because
-// its X is large. The gain on the other column leaves one step.
+// its X is large. The other column needs only one more step.
 TYPED_TEST(SeriesStepTest, TheGainOnOneColumnDoesNotPredictAnother) {
   StepRequest request = this->Request();
   request.accuracy = 1e-8;
@@ -198,7 +197,7 @@ TYPED_TEST(SeriesStepTest, TheGainOnOneColumnDoesNotPredictAnother) {
   ASSERT_OK(this->series_->Step(a, b, request));
   a[0] *= 1 + 1e-5;
   a[kN * kN - 1] *= 1 + 1.0 / 200;
-  b.resize(2 * kN);  // so that the last X is no initial guess
+  b.resize(2 * kN);  // another number of columns, so that the previous X is not used
   b[2 * kN - 1] = 1;
   request.max_remaining = 1.1;
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
@@ -229,7 +228,7 @@ TYPED_TEST(SeriesStepTest, RightHandSidesAloneAreSolvedWithTheLastMatrix) {
   const StepRequest request = this->Request();
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int matrix = 0; matrix < 2; ++matrix) {
-    // First with the matrix of the factor, then with the matrix in the state of the series.
+    // The matrix of the factor first, then the matrix stored by the series.
     ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
     for (int step = 0; step < 2; ++step) {
       const auto b = Random<TypeParam>(kN, 1, 20 + step);
@@ -268,8 +267,8 @@ TYPED_TEST(SeriesStepTest, ASingularMatrixIsAResultAndTheNextOneIsSolved) {
   EXPECT_FALSE(next.nearly_singular);
 }
 
-// For any requested accuracy: a row is the sum of two other rows, but the right-hand side is not
-// consistent with this. The coefficients are exact, so the matrix is exactly singular.
+// A row is exactly the sum of two other rows, but the right-hand side is not consistent with this.
+// The warning must not depend on the requested accuracy.
 TYPED_TEST(SeriesStepTest, EverySolutionOfASingularMatrixHasAWarning) {
   for (const double accuracy : {0.0, 1e-10, 1e-8, 1e-4}) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -291,7 +290,7 @@ TYPED_TEST(SeriesStepTest, EverySolutionOfASingularMatrixHasAWarning) {
   }
 }
 
-// A requested accuracy that is too low to determine X must not cause a new factorization.
+// The requested accuracy is too low to determine X. It is tightened, without a new factorization.
 TYPED_TEST(SeriesStepTest, TheAccuracyIsTightenedIfXMayBeInaccurate) {
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int64_t i = 0; i < kN; ++i) a[i] = a[i + kN] + 1e-7 * a[i];  // condition above 1e8
@@ -341,7 +340,7 @@ TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightH
   const std::vector<TypeParam> b = Rounded(Random<TypeParam>(kN, 1, 9), request.rhs_dtype);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary, this->series_->Step(a, b, request));
   EXPECT_TRUE(summary.accurate);
-  EXPECT_GT(summary.backward_error, 1e-12);  // the error of X after rounding
+  EXPECT_GT(summary.backward_error, 1e-12);  // due to rounding X to the type of B
   EXPECT_LE(summary.backward_error, std::sqrt(static_cast<double>(kN)) * 0x1p-24);
 }
 
@@ -350,7 +349,7 @@ TYPED_TEST(SeriesStepTest, AnInaccurateSolutionIsReported) {
   const auto a = Random<TypeParam>(kN, kN, 3);
   ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
   request.max_iterations = 1;
-  request.accuracy = kRoundoff / 1024;  // counts as roundoff, which one solve may not reach
+  request.accuracy = kRoundoff / 1024;  // means roundoff, which one solve may not reach
   const auto b = Random<TypeParam>(kN, 1, 6);
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary summary,
                        this->series_->Step(std::nullopt, b, request));
@@ -359,7 +358,7 @@ TYPED_TEST(SeriesStepTest, AnInaccurateSolutionIsReported) {
   ASSERT_OK_AND_ASSIGN(const SeriesStepSummary coarse,
                        this->series_->Step(Changed(a, 1e-5, 8), b, request));
   EXPECT_TRUE(coarse.accurate);
-  EXPECT_EQ(coarse.old_iterations, 0);  // the last X is accurate enough
+  EXPECT_EQ(coarse.old_iterations, 0);  // the previous X is accurate enough
 }
 
 TYPED_TEST(SeriesStepTest, NumbersNearTheEndsOfTheRange) {

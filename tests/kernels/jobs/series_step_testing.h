@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs steps of a series on one context, for the tests of series.
+// Runs steps of a series on one context. Systems have order kN, and right-hand sides kNrhs columns
+// unless a test gives another number.
 #ifndef CROUT_TESTS_KERNELS_JOBS_SERIES_STEP_TESTING_H_
 #define CROUT_TESTS_KERNELS_JOBS_SERIES_STEP_TESTING_H_
 
@@ -29,6 +30,7 @@ inline constexpr int64_t kNrhs = 2;
 inline constexpr double kRoundoff = 0x1p-53;
 inline const double kDefaultAccuracy = std::sqrt(static_cast<double>(kN)) * kRoundoff;
 
+// Options by name; see SeriesStepOptions.
 struct StepRequest {
   DType matrix_dtype = DType::kFloat64;
   DType factor_dtype = DType::kFloat64;
@@ -45,7 +47,9 @@ struct StepRequest {
   Layout x0_layout = Layout::kColumnMajor;
 };
 
-// A series on one context that stores the state that the server would store.
+// A series that stores the state that the server would store. Matrices are column-major: `a` is
+// kN x kN; `b`, `x0` and x() are kN x nrhs. Functions return the errors of the plan or of the job.
+// Used by one thread at a time.
 template <class T>
 class Series {
  public:
@@ -53,14 +57,15 @@ class Series {
 
   explicit Series(Device& device) : device_(device), runner_(device) {}
 
-  // Without `a`, the matrix of the last step is used.
+  // Without `a`, uses the matrix of the previous step.
   absl::StatusOr<SeriesStepSummary> Step(const std::optional<Matrix>& a, const Matrix& b,
                                          const StepRequest& request,
                                          StopRequested stop = JobRunner::NeverStop()) {
     return StepFrom(std::nullopt, a, b, request, stop);
   }
 
-  // Starts from `x0`, which has the type of B and as many columns.
+  // Like Step, but starts from `x0` if it is given. `x0` has the type and the number of columns of
+  // B.
   absl::StatusOr<SeriesStepSummary> StepFrom(const std::optional<Matrix>& x0,
                                              const std::optional<Matrix>& a, const Matrix& b,
                                              const StepRequest& request,
@@ -75,7 +80,7 @@ class Series {
                b, request, stop);
   }
 
-  // Uses the matrix of the last step, changed according to `arriving`.
+  // Changes the matrix of the previous step by `arriving`, which is in the wire format of `change`.
   absl::StatusOr<SeriesStepSummary> ChangedStep(const MatrixChange& change,
                                                 const std::vector<std::byte>& arriving,
                                                 const Matrix& b, const StepRequest& request) {
@@ -84,7 +89,7 @@ class Series {
     return Run(*plan, arriving, b, request, JobRunner::NeverStop());
   }
 
-  // Stores the block of the map that changes by values use, as the server would.
+  // Stores the block of a value map, which later changes by values use.
   absl::Status KeepMap(const std::vector<std::byte>& block) {
     auto arrived = runner_.Upload(block);
     if (!arrived.ok()) return arrived.status();
@@ -96,7 +101,7 @@ class Series {
   const std::optional<Factorization>& factor() const { return factor_; }
   const std::optional<Factorization>& matrix() const { return matrix_; }
   bool made_singular() const { return made_singular_; }
-  const JobBytes& bytes() const { return bytes_; }  // of the last step's plan
+  const JobBytes& bytes() const { return bytes_; }  // as planned for the last step
   size_t kept_bytes() const {
     size_t sum = 0;
     for (const auto* kept : {&factor_, &matrix_, &solution_}) {
@@ -198,7 +203,7 @@ class Series {
   std::optional<Factorization> matrix_;
   std::optional<Factorization> solution_;
   int64_t update_rank_ = 0;
-  std::optional<Matrix> x0_;  // of the next step
+  std::optional<Matrix> x0_;  // initial guess of the next step
   std::optional<Factorization> map_;
   SeriesStepSummary summary_;
   JobBytes bytes_;
@@ -215,7 +220,8 @@ std::vector<T> Random(int64_t rows, int64_t cols, uint64_t seed) {
   }
 }
 
-// Adds a random number to each entry of `a`, with parts of magnitude up to `change`.
+// Returns the kN x kN matrix `a` with a random number added to each entry. Its parts have
+// magnitudes up to `change`.
 template <class T>
 std::vector<T> Changed(std::vector<T> a, double change, uint64_t seed) {
   const std::vector<T> random = Random<T>(kN, kN, seed);
@@ -223,6 +229,7 @@ std::vector<T> Changed(std::vector<T> a, double change, uint64_t seed) {
   return a;
 }
 
+// A fixture with a series on the device under test and requests in the type T.
 template <class T>
 class SeriesStepTest : public ::testing::Test {
  protected:
@@ -242,7 +249,7 @@ class SeriesStepTest : public ::testing::Test {
 
 using Types = ::testing::Types<double, std::complex<double>>;
 
-// Concatenates the parts in the wire format of changes.
+// Returns the bytes of the parts, concatenated as in the wire format of changes.
 template <class... Parts>
 std::vector<std::byte> PackTogether(const Parts&... parts) {
   std::vector<std::byte> block;
@@ -253,7 +260,7 @@ std::vector<std::byte> PackTogether(const Parts&... parts) {
   return block;
 }
 
-// a := a + u v, with v = V^T, rank x n.
+// Adds U V^T to the kN x kN matrix `a`. `u` is U, kN x rank; `v` is V^T, rank x kN.
 template <class T>
 void AddProduct(std::vector<T>& a, const std::vector<T>& u, const std::vector<T>& v) {
   const auto rank = static_cast<int64_t>(u.size()) / kN;

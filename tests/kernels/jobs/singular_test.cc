@@ -50,7 +50,7 @@ TEST_P(SingularTest, ZeroRow) {
 }
 
 TEST_P(SingularTest, GrowthBeyondTheTypeIsReported) {
-  // A growth of 2^199 in float32.
+  // The factor grows by 2^199 and overflows in float32.
   FactorRequest request = Request();
   request.factor_dtype = DType::kFloat32;
   const int64_t n = 200;
@@ -66,11 +66,11 @@ TEST_P(SingularTest, GrowthBeyondTheTypeIsReported) {
   ASSERT_OK_AND_ASSIGN(const Solution solution,
                        runner_.Solve(factor, RandomMatrix(n, 1, 1), 1, solve));
   EXPECT_EQ(*solution.summary.forward_error_bound, INFINITY);
-  // NaN, or a large error if division by Inf has set an entry to zero.
+  // The error is NaN, or large if a division by Inf gave zero.
   EXPECT_FALSE(*solution.summary.backward_error < 1e-6);
 }
 
-// The second pivot column is subnormal and needs an interchange of rows with different L.
+// A matrix whose second pivot column is subnormal and needs an interchange of rows of L.
 HostMatrix SubnormalColumn() {
   const double s = 0x1p-1060;
   return {2, 1, 0.5, 0, s, 3 * s, 0, 2 * s, 5 * s};
@@ -81,8 +81,8 @@ TEST_P(SingularTest, SubnormalPivotsAreNotZero) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 3, Request()));
   ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
   EXPECT_EQ(factor.summary.info, 0);
-  // OpenBLAS multiplies by the reciprocal, which overflows. The factor must then be reported as
-  // bad.
+  // OpenBLAS multiplies by the reciprocal of the pivot, which overflows. The reported growth and
+  // condition must then show that the factor is useless.
   if (factor.summary.pivot_growth == INFINITY) {
     EXPECT_EQ(*factor.summary.rcond, 0);
     return;
@@ -104,7 +104,7 @@ TEST_P(SingularTest, EquilibrationCuresSubnormalPivots) {
 }
 
 TEST_P(SingularTest, OverflowHasNoBoundAndNoDeterminant) {
-  // u_22 = -6e38.
+  // The element u_22 = -6e38 overflows float32.
   const HostMatrix a = {3e38, -3e38, 3e38, 3e38};
   FactorRequest request = Request();
   request.matrix_dtype = request.factor_dtype = DType::kFloat32;
@@ -129,7 +129,7 @@ TEST_P(WithoutPivotingTest, AZeroPivotYieldsNoConditionOrDeterminant) {
   FactorRequest request;
   request.algorithm = GetParam();
   request.condition = request.determinant = true;
-  // Pivot 2 becomes zero in the elimination with pivot 1.
+  // The elimination with pivot 1 makes pivot 2 zero, although the matrix is nonsingular.
   ASSERT_OK_AND_ASSIGN(const Factorization factor,
                        runner.Factor({2, 4, 1, 1, 2, 1, 1, 1, -1}, 3, request));
   EXPECT_EQ(factor.summary.info, 2);

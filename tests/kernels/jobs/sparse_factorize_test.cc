@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests matrices that arrive sparse: their factors equal those of the dense form bit by bit, and
-// the cached matrix is the sparse one.
+// Tests dense factorizations of matrices that arrive as sparse matrices: factors equal those of the
+// dense form bit by bit, and the stored matrix is sparse.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -43,8 +43,8 @@ void ExpectSameSummary(const FactorSummary& sparse, const FactorSummary& dense) 
 
 class SparseFactorizeTest : public ::testing::Test {
  protected:
-  // Returns requests with all combinations of matrix type, factor type, equilibration and cached
-  // matrix.
+  // Returns requests with all combinations of matrix type, factor type, equilibration and
+  // keep_matrix.
   static std::vector<FactorRequest> Requests() {
     std::vector<FactorRequest> requests;
     for (const DType matrix : {DType::kFloat32, DType::kFloat64}) {
@@ -66,7 +66,7 @@ class SparseFactorizeTest : public ::testing::Test {
     return requests;
   }
 
-  // Expects that `a`, uploaded as a sparse matrix, has the results of the dense form.
+  // Expects the same results if `a` is uploaded as a sparse and as a dense matrix.
   void ExpectSameFactors(const HostMatrix& a, int64_t n, FactorRequest request) {
     ASSERT_OK_AND_ASSIGN(const Factorization dense, runner_.Factor(a, n, request));
     request.sparse = true;
@@ -110,7 +110,7 @@ TEST_F(SparseFactorizeTest, ScaledOnesToo) {
     for (int64_t i = 0; i < kN; ++i) a[i + j * kN] *= std::ldexp(1, (i * 7 + j * 3) % 100 - 50);
   }
   for (const FactorRequest& request : Requests()) ExpectSameFactors(a, kN, request);
-  // Outside float32's range: only equilibration makes them fit.
+  // The entries are outside the range of float32; equilibration moves them into it.
   for (double& v : a) v *= 0x1p200;
   FactorRequest narrow;
   narrow.equilibrate = EquilibrateMode::kAuto;
@@ -234,7 +234,8 @@ TEST_F(SparseFactorizeTest, ArrivesSoWhereThatTakesLess) {
   EXPECT_FALSE(arrives(0, 0));
   EXPECT_FALSE(arrives(1, 1));
   EXPECT_TRUE(arrives(8000, 40000));
-  // 16 * 101 + 20 * nonzeros, compared with a quarter of 80,000 bytes.
+  // The sparse form has 16 * 101 + 20 * nonzeros bytes, and the limit is a quarter of the 80,000
+  // bytes of the dense form.
   EXPECT_TRUE(arrives(100, 919));
   EXPECT_FALSE(arrives(100, 920));
   EXPECT_FALSE(arrives(100, 919, DType::kFloat32));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shared parts of the tests of sparse jobs.
+// Memory claims, methods and uploads for the tests of sparse jobs.
 #ifndef CROUT_TESTS_KERNELS_JOBS_SPARSE_JOB_TESTING_H_
 #define CROUT_TESTS_KERNELS_JOBS_SPARSE_JOB_TESTING_H_
 
@@ -28,10 +28,11 @@ class GrantingGrowth final : public SparseGrowth {
     return absl::OkStatus();
   }
 
-  std::vector<size_t> claimed;  // claims of the jobs, in order
+  std::vector<size_t> claimed;  // bytes of each claim for a factor, in order
 };
 
-// Refuses the memory of the first `refusals` analyses and grants later claims.
+// Refuses the first `refusals` claims for an analysis with RESOURCE_EXHAUSTED and grants all other
+// claims.
 class RefusingGrowth final : public SparseGrowth {
  public:
   explicit RefusingGrowth(int refusals) : refusals_(refusals) {}
@@ -48,7 +49,8 @@ class RefusingGrowth final : public SparseGrowth {
   int refusals_;
 };
 
-// Returns the device's method with this name. Its members are null if the device does not have it.
+// Returns the factorization and the solver of this name. Each is null if the device does not have
+// it.
 inline SparseMethod MethodOf(const Device& device, std::string_view name) {
   SparseMethod method;
   for (const auto& lu : device.catalogue().sparse_lus) {
@@ -60,7 +62,7 @@ inline SparseMethod MethodOf(const Device& device, std::string_view name) {
   return method;
 }
 
-// Returns `a` in the memory of the context's device, in the format of jobs.
+// Copies `a` to the memory of the context's device, in the format that jobs require.
 inline absl::StatusOr<Buffer> Uploaded(ExecutionContext& context, const AnySparse& a) {
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(a.n, a.nonzeros, a.dtype));
   CROUT_ASSIGN_OR_RETURN(Buffer upload, context.device().memory().Allocate(bytes));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the job of a sparse matrix on the device under test: its measurements, the postponement of
-// pivots, and its continuation in a larger block.
+// Tests jobs that factor sparse matrices on the device under test: the measurements of a factor,
+// postponed pivots, and the retry in a larger block.
 #include "kernels/jobs/sparse_factorize.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace crout::testing {
 namespace {
 
-// A separate memory resource over the device's memory.
+// A memory resource that allocates from the device's memory and counts its own blocks.
 class SeparateMemory final : public MemoryResource {
  public:
   explicit SeparateMemory(MemoryResource& memory) : memory_(memory) {}
@@ -47,8 +47,8 @@ class SeparateMemory final : public MemoryResource {
   std::map<void*, Buffer> blocks_;
 };
 
-// A method that finds during the factorization that it needs `times` times its predicted bytes. It
-// requests twice its current block. With 0 times, no memory is sufficient.
+// A method that finds only during the factorization that it needs `times` times its predicted
+// bytes. Each retry requests twice the previous block. If `times` is 0, no memory is sufficient.
 class UnderestimatingLu final : public SparseLu {
  public:
   UnderestimatingLu(const SparseLu& lu, MemoryResource& memory, size_t times = 3)
@@ -94,8 +94,7 @@ class UnderestimatingLu final : public SparseLu {
   const size_t times_;
 };
 
-// A grid with neighbours in one direction coupled by `across`, the given diagonal, and the other
-// entries of GridEntries().
+// GridEntries(20, 2) with another diagonal and with the entries of one direction set to `across`.
 std::vector<SparseEntry> Weighted(double diagonal, double across) {
   std::vector<SparseEntry> entries = GridEntries(20, 2);
   for (SparseEntry& entry : entries) {
@@ -117,7 +116,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     SparseFactorizeOptions wanted;
     wanted.max_bytes = max_bytes;
     wanted.method = MethodOf(device, "multifrontal");
-    if (method != nullptr) wanted.method.lu = method;  // its factors have the same format
+    if (method != nullptr) wanted.method.lu = method;  // has the same factor format
     wanted.factor_dtype = factor_dtype.value_or(a.dtype);
     wanted.determinant = determinant;
     wanted.condition = true;
@@ -142,7 +141,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     return FactorizeSparse(*context_, plan, std::move(upload), kNeverStop, timings, growth);
   }
 
-  // Factors with this method and with an analysis of `known`, a matrix of the same pattern.
+  // Factors `a` with this method and with the analysis of `known`, which has the same pattern.
   absl::StatusOr<Factorization> RunByAnalysisOf(const AnySparse& known, const AnySparse& a,
                                                 std::string_view method, SparseGrowth* growth) {
     CROUT_ASSIGN_OR_RETURN(Analysis analysis, Analyze(known, {}, kNeverStop));
@@ -156,7 +155,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     return RunPlan(a, plan, growth);
   }
 
-  // The methods that support factors of this type.
+  // Returns the sparse methods that support factors of this type.
   static std::vector<std::string_view> MethodsFor(DType dtype) {
     std::vector<std::string_view> names;
     for (const std::string_view name : {"multifrontal", "klu"}) {
@@ -166,7 +165,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     return names;
   }
 
-  // L, U and interchanges.
+  // Returns the bytes of L, U and the interchanges.
   std::vector<std::byte> BitsOf(const Factorization& factor) {
     const MultifrontalLayout layout(*factor.summary.sparse->analysis, factor.summary.factor_dtype);
     std::vector<std::byte> bits(layout.bytes);
@@ -174,7 +173,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
     EXPECT_OK(context_->Synchronize());
     const size_t entries =
         factor.summary.sparse->analysis->factor_entries() * SizeOf(factor.summary.factor_dtype);
-    // Clears the gap.
+    // The gap between the entries and the interchanges has no defined content.
     std::fill(bits.begin() + entries, bits.begin() + layout.pivots, std::byte{0});
     return bits;
   }
@@ -193,7 +192,7 @@ TEST_P(SparseJobsTest, MeasuresWhatItFactored) {
   ASSERT_TRUE(summary.rcond.has_value());
   EXPECT_GT(*summary.rcond, 1e-4);
   EXPECT_LT(*summary.rcond, 1e-1);
-  // This value is used if rcond was not estimated.
+  // condition_signal decides if rcond was not estimated.
   EXPECT_FALSE(IsNearlySingular(summary.condition_signal, summary.factor_dtype, summary.n))
       << summary.condition_signal;
   ASSERT_TRUE(summary.det_log_abs.has_value());
@@ -204,10 +203,10 @@ TEST_P(SparseJobsTest, MeasuresWhatItFactored) {
   EXPECT_EQ(factor.sparse_matrix().size() > 0, true);
 }
 
-// Detected by the error of the solve that measures the factor.
+// The solve that measures the factor detects these matrices by its error.
 TEST_P(SparseJobsTest, ShowsWhichMatricesAreSingularButForRounding) {
   constexpr int32_t kN = 60;
-  std::vector<SparseEntry> path;  // its Laplacian has zero row sums
+  std::vector<SparseEntry> path;  // weighted Laplacian of a path; its row sums are zero
   for (int32_t i = 0; i + 1 < kN; ++i) {
     const double weight = 0.1 * (1 + i % 7);
     path.insert(path.end(), {{i, i, weight}, {i + 1, i + 1, weight}});
@@ -232,7 +231,7 @@ TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
   options.matching = MatchingMode::kOff;
   const PackedSparse grid = OfType(entries, 900, GetParam());
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(grid.view(), options, kNeverStop));
-  // Sets diagonal entries of leaves with one column to zero.
+  // Sets the diagonal entries of three leaf fronts with one column to zero.
   int zeros = 0;
   for (int64_t f = 0; f < analysis.fronts() && zeros < 3; ++f) {
     if (analysis.eliminated(f) != 1 || analysis.child_start[f] != analysis.child_start[f + 1])
@@ -368,7 +367,7 @@ TEST_P(SparseJobsTest, FactorsInSinglePrecisionWhateverTheMagnitude) {
   }
 }
 
-// The matching of the analysis was found for other values, and the memory for delays is refused.
+// The matching was computed for other values, and the memory to delay pivots is refused.
 TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
   const double small = std::sqrt(UnitRoundoff(GetParam())) / 100;
   const PackedSparse known = OfType(Weighted(small * small, 3), 400, GetParam());
@@ -393,7 +392,8 @@ TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
   EXPECT_EQ(as_asked.summary.pivot_growth, grown.summary.pivot_growth);
 }
 
-// The matching scales this matrix by up to 1e8, and the scaled matrix is factored without growth.
+// The matching scales this matrix by up to 1e8. The scaled matrix is factored without growth, but
+// the factor of the unscaled matrix is inaccurate.
 TEST_F(SparseJobsTest, LeavesTheMatchingOutWhereItsScalesCostAccuracy) {
   const int64_t side = 31;
   const int64_t n = side * side;
@@ -419,7 +419,7 @@ TEST_F(SparseJobsTest, LeavesTheMatchingOutWhereItsScalesCostAccuracy) {
   EXPECT_TRUE(matched.summary.is_poor());
 }
 
-// Scales alone do not cause the error: the factor with the matching stays.
+// Large scales alone do not make the factor inaccurate, so the matching is kept.
 TEST_P(SparseJobsTest, KeepsTheMatchingOfScaledMatrices) {
   const double large = RealOf(GetParam()) == DType::kFloat64 ? 1e15 : 1e6;
   for (const bool rows : {false, true}) {
@@ -465,7 +465,7 @@ TEST_P(SparseJobsTest, GoesOnByAnotherMethodWhereEntriesGrow) {
   EXPECT_EQ(factor.summary.algorithm, "klu");
   EXPECT_LT(factor.summary.pivot_growth, 1e5);
   EXPECT_LT(*factor.summary.quality, 100);
-  // A second method without enough memory leaves the first factor in place.
+  // If the second method has too little memory, the job returns the factor of the first.
   const UnderestimatingLu method(*klu.lu, DeviceUnderTest()->memory(), /*times=*/0);
   plan.options.otherwise = SparseMethod{&method, klu.solver};
   plan.options.determinant = false;

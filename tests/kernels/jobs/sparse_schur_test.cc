@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests Schur complements of sparse matrices on the device under test, as complete jobs, against
-// dense elimination and the host's.
+// Tests jobs for Schur complements of sparse matrices on the device under test, against dense
+// elimination and against the host.
 #include "kernels/jobs/sparse_schur.h"
 
 #include <algorithm>
@@ -30,15 +30,14 @@ struct Complement {
   std::optional<SchurSummary> summary;
 };
 
-// Returns `count` distinct unsorted indices if 7 does not divide n.
+// Returns `count` distinct indices below n that are not sorted. n must not be divisible by 7.
 std::vector<int32_t> Spread(int64_t n, int64_t count) {
   std::vector<int32_t> keep;
   for (int64_t i = 0; i < count; ++i) keep.push_back(static_cast<int32_t>((i * 7 + 3) % n));
   return keep;
 }
 
-// Returns S by eliminating the other unknowns one after the other, with row interchanges among
-// them.
+// Returns S by dense elimination of the other unknowns, with row interchanges among their rows.
 ComplexMatrix Eliminated(const PackedSparse& a, const std::vector<int32_t>& keep) {
   const int64_t n = a.n;
   const auto m = std::ssize(keep);
@@ -98,7 +97,7 @@ double Distance(const ComplexMatrix& a, const ComplexMatrix& b) {
 
 class SparseSchurTest : public DeviceUnderTestFixture {
  protected:
-  // Computes on this device and context. The default of `factor_dtype` is the type of A.
+  // Computes S on `device` with `context`. `factor_dtype` defaults to the type of A.
   static absl::StatusOr<Complement> ComputeOn(Device& device, ExecutionContext& context,
                                               const PackedSparse& a,
                                               const std::vector<int32_t>& keep,
@@ -194,7 +193,7 @@ TEST_P(SparseSchurTest, AreThoseOfDenseEliminationAndOfTheHost) {
 }
 
 TEST_P(SparseSchurTest, ReportASingularBlockOfTheEliminatedUnknowns) {
-  // Unknowns 0 and 1 have equal rows in the block of the eliminated unknowns.
+  // The rows of unknowns 0 and 1 are equal in the block of the eliminated unknowns.
   std::vector<SparseEntry> entries = GridEntries(6, 2);
   for (SparseEntry& entry : entries) {
     entry.row += 2;
@@ -205,7 +204,7 @@ TEST_P(SparseSchurTest, ReportASingularBlockOfTheEliminatedUnknowns) {
     entries.push_back({i, 20, 0.5 - 0.25 * i});
   }
   const std::vector<int32_t> keep = {20, 9, 30};
-  // Also tests an entry of a kept row in the column for which no eliminated row has a pivot.
+  // In the second case, a kept row has an entry in the column that has no pivot.
   for (const bool kept_row_has_one : {false, true}) {
     SCOPED_TRACE(kept_row_has_one);
     if (kept_row_has_one) {
@@ -231,8 +230,7 @@ TEST_F(SparseSchurTest, MeasurePivotsByTheRowsThatAreEliminated) {
 }
 
 TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardError) {
-  // The second pivot is 2^-40. Its inverse is four orders of magnitude larger than the
-  // perturbed pivot's inverse.
+  // The second pivot is 2^-40. The perturbed pivot is four orders of magnitude larger.
   const std::vector<SparseEntry> entries = {{0, 0, 1}, {0, 1, 1}, {1, 0, 1},   {1, 1, 1 + 0x1p-40},
                                             {1, 2, 1}, {2, 1, 1}, {2, 2, 1e12}};
   const std::vector<int32_t> keep = {2};
@@ -242,7 +240,7 @@ TEST_F(SparseSchurTest, ThoseOfPerturbedPivotsArePoorHoweverSmallTheirBackwardEr
   EXPECT_TRUE(found.summary->is_poor);
 }
 
-// The range of a singular A11 may contain A12: S is then a rounding error, without growth.
+// If the range of a singular A11 contains A12, rounding errors determine S without any growth.
 TEST_P(SparseSchurTest, WarnOfASingularBlockWhoseRangeContainsTheOthers) {
   const int64_t side = 9;
   const int64_t k = side * side;
@@ -255,7 +253,7 @@ TEST_P(SparseSchurTest, WarnOfASingularBlockWhoseRangeContainsTheOthers) {
   }
   for (int32_t i = 0; i < k; ++i) entries.push_back({i, i, degree[i]});
   const std::vector<SparseEntry> laplacian = entries;
-  for (int32_t j = 0; j < 3; ++j) {  // column `j` of A12 is a column of A11
+  for (int32_t j = 0; j < 3; ++j) {  // each column of A12 equals a column of A11
     for (const SparseEntry& entry : laplacian) {
       if (entry.column == 11 * j + 5) {
         entries.push_back({entry.row, static_cast<int32_t>(k + j), entry.value});
@@ -269,7 +267,7 @@ TEST_P(SparseSchurTest, WarnOfASingularBlockWhoseRangeContainsTheOthers) {
   ASSERT_OK_AND_ASSIGN(const Complement found, Compute(OfType(entries, k + 3, GetParam()), keep,
                                                        std::nullopt, kNeverStop, &growth));
   EXPECT_TRUE(found.factor.info > 0 || found.factor.is_nearly_singular());
-  // One larger entry of the diagonal makes A11 regular.
+  // Enlarging one diagonal entry makes A11 nonsingular.
   entries.push_back({40, 40, 1.0});
   ASSERT_OK_AND_ASSIGN(const Complement regular, Compute(OfType(entries, k + 3, GetParam()), keep,
                                                          std::nullopt, kNeverStop, &growth));
@@ -321,7 +319,7 @@ TEST_F(SparseSchurTest, AreMadeInLowerPrecision) {
   EXPECT_LT(found.summary->backward_error, 20 * UnitRoundoff(DType::kFloat32));
 }
 
-// Compute() checks the memory at every end.
+// Compute() checks the memory after every stop.
 TEST_F(SparseSchurTest, StopAtEveryPoll) {
   const PackedSparse a = OfType(GridEntries(10, 3), 1000, DType::kFloat64);
   const std::vector<int32_t> keep = Spread(1000, 50);

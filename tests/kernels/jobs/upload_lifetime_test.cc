@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that a job frees its upload only after the copy that fills it has ended, even if the job
-// ends early.
+// Tests that a job, even one that ends early, frees its upload only after the copy to it has ended.
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "tests/support/fake_device.h"
@@ -27,7 +26,7 @@ class UploadLifetimeTest : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(memory_.freed_in_use(), 0); }
 
-  // `fault` is the index of the job's allocation that fails, or negative for none.
+  // Fails allocation number `fault` of the job, from 0; none if negative.
   absl::StatusOr<Factorization> Factorize(const HostMatrix& a, PackedMatrix shape,
                                           const FactorizeOptions& options, StopRequested stop,
                                           int fault = -1);
@@ -121,7 +120,7 @@ TEST_F(UploadLifetimeTest, SolveStoppedAtOnce) {
 
 TEST_F(UploadLifetimeTest, SolveWithoutMemory) {
   FactorRequest request;
-  request.factor_dtype = DType::kFloat32;  // its solver has its own buffer
+  request.factor_dtype = DType::kFloat32;  // its solver needs a buffer of its own
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
   int faults = 0;
   for (;; ++faults) {
@@ -130,7 +129,7 @@ TEST_F(UploadLifetimeTest, SolveWithoutMemory) {
     if (summary.ok()) break;
     EXPECT_THAT(summary, FailsWith(kExhausted, "bytes"));
   }
-  EXPECT_GE(faults, 3);  // X, the residual and the solver's buffer
+  EXPECT_GE(faults, 3);  // at least X, the residual and the solver's buffer
 }
 
 TEST(FakeDeviceTest, CountsUploadsThatAreFreedTooEarly) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests KLU as a method for sparse matrices: factors and solves in their own memory.
+// Tests KLU as a method for sparse matrices: factors and solves in memory provided by the caller.
 #include "kernels/host/klu/klu.h"
 
 #include <cmath>
@@ -26,7 +26,7 @@ constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 constexpr double kUnit = 0x1p-53;
 constexpr size_t kAlignment = 64;
 
-// Memory aligned like a device's.
+// Memory filled with 0xff, aligned to 64 bytes like memory of a device.
 class Block {
  public:
   explicit Block(size_t bytes) : memory_(bytes + kAlignment, std::byte{0xff}), bytes_(bytes) {}
@@ -101,7 +101,8 @@ TEST_P(KluTest, Solves) {
         for (const int64_t k : {1, 3, 4, 37}) {
           SCOPED_TRACE(::testing::Message() << one.name << " op " << static_cast<int>(op) << " k "
                                             << k << " matched " << factor.analysis.matched);
-          // A pivot may be a thousandth of the entries that it eliminates.
+          // Without refinement the error is large: a pivot may be a thousandth of the entries that
+          // it eliminates.
           EXPECT_LT(ErrorOf(factor, a.view(), op, k, 0), 1e5 * kUnit);
           EXPECT_LT(ErrorOf(factor, a.view(), op, k, 1), 4 * kUnit);
         }
@@ -132,7 +133,7 @@ TEST_P(KluTest, RefactorsWithThePivotsOfBefore) {
     EXPECT_EQ(summary->interchanges, first.summary.interchanges);
     EXPECT_EQ(summary->counts->lower, first.summary.counts->lower);
     EXPECT_EQ(summary->counts->upper, first.summary.counts->upper);
-    first.block = Block();  // the new factor does not need the old one
+    first.block = Block();  // the new factor does not use the old one
     EXPECT_LT(ErrorOf(second, next.view(), Op::kNone, 3, 1), 4 * kUnit);
     EXPECT_LT(ErrorOf(second, next.view(), Op::kTranspose, 3, 1), 4 * kUnit);
   }
@@ -152,8 +153,8 @@ TEST(KluPivotsTest, LeavesThoseThatDoNotServe) {
         const auto summary,
         host::RefactorKlu(first.analysis, of(corner).view(), first.dtype, first.block.span(),
                           block.span(), workspace.span(), kNeverStop));
-    // For corner 1 the second pivot is zero. Which entry is the other pivot depends on the order of
-    // the analysis.
+    // If corner is 1, the second pivot is zero. The analysis decides whether corner is the first
+    // pivot.
     EXPECT_FALSE(summary && corner == 1);
     EXPECT_FALSE(summary && summary->pivot_growth > host::kMaxKluGrowth);
   }
@@ -205,7 +206,7 @@ TEST_P(KluTest, HasTheSameBitsWhateverElseIsSolved) {
   });
   std::vector<std::byte> apart = together;
   ASSERT_OK(SolveWith(factor, Op::kNone, {together.data(), factor.dtype, 900, kColumns, 900}));
-  // Factors again, then solves each column on its own thread.
+  // Factors again, then solves for each column on a thread of its own.
   ASSERT_OK(FactorAgain(a.view(), factor));
   std::vector<std::thread> threads;
   std::vector<absl::Status> statuses(kColumns);
@@ -267,7 +268,7 @@ TEST_P(KluTest, StopsInItsNumericPhase) {
     ++polls;
     return false;
   }));
-  // One poll each time the factor grew by a few entries per column.
+  // KLU polls whenever the factor has grown by a few entries per column.
   EXPECT_GT(polls, factor.analysis.factor_entries() / (8 * factor.analysis.n));
   const int all = polls;
   polls = 0;
@@ -290,7 +291,8 @@ TEST_P(KluTest, StopsWithThePivotsOfBefore) {
   };
   ASSERT_OK(refactor(0).status());
   const int all = polls;
-  // At least one poll per kStepsBetweenStops products. Products are half of the operations.
+  // RefactorKlu polls at least once per kStepsBetweenStops products, which are half of the
+  // operations.
   EXPECT_GE(all, first.analysis.flops / (4 * StopCounter::kStepsBetweenStops));
   ASSERT_GE(all, 2);
   for (const int k : {1, all}) {
@@ -299,8 +301,7 @@ TEST_P(KluTest, StopsWithThePivotsOfBefore) {
   }
 }
 
-// A matrix whose diagonal is unsuitable for pivots, so that KLU deviates from the order of the
-// analysis.
+// A matrix with tiny diagonal entries, so that KLU chooses pivots off the diagonal.
 std::vector<SparseEntry> SmallDiagonal(int64_t m) {
   std::vector<SparseEntry> entries = GridEntries(m, 2);
   for (SparseEntry& entry : entries) {
@@ -351,7 +352,7 @@ TEST(KluMatricesTest, FactorsAndSolves) {
     GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES (ALL TESTS SKIPPED)";
   }
   constexpr int64_t kLargest = kSanitized ? 500 : 2000;
-  constexpr double kHuge = 1e12;  // condition number above which float64 may find A singular
+  constexpr double kHuge = 1e12;  // condition number above which A may be found singular
   std::map<std::string, int> of_sequence;
   int checked = 0, structural = 0, singular = 0, interchanged = 0;
   for (const RealMatrix& real : RealMatrixIndex()) {
@@ -389,8 +390,8 @@ TEST(KluMatricesTest, FactorsAndSolves) {
 }
 
 TEST(KluTest, RefusesFactorsBeyondItsIndices) {
-  // An analysis that has only counts. The estimate is 1.5 times as many entries, in KLU's units;
-  // their number must fit in an int.
+  // The analyses contain only counts. KLU's memory is estimated for 1.5 times the entries, in units
+  // of an entry; the number of units must fit in an int.
   for (const DType dtype : {DType::kFloat64, DType::kComplex128}) {
     const double units = 1.5 * (1 + sizeof(int) / static_cast<double>(SizeOf(dtype)));
     Analysis analysis;

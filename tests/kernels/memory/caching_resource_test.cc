@@ -19,7 +19,7 @@ namespace {
 
 using testing::FailsWith;
 
-// Heap blocks, counted and limited in total size.
+// Allocates blocks from the heap, counts them, and limits their total size.
 class FakeSource final : public BlockSource {
  public:
   explicit FakeSource(size_t limit) : limit_(limit) {}
@@ -100,14 +100,15 @@ TEST(CachingResourceTest, KeepsNoMoreThanItsCap) {
     ASSERT_OK_AND_ASSIGN(const Buffer other, cache.resource->Allocate(16384));
     ASSERT_OK_AND_ASSIGN(const Buffer large, cache.resource->Allocate(32768));
   }
-  // Buffers are freed in reverse order. 32768 never fits. 16384 is cached until 8192 is freed.
+  // Buffers are freed in reverse order. The largest is never cached. The block of 16384 bytes is
+  // cached until the block of 8192 bytes is freed.
   EXPECT_EQ(cache.resource->stats().bytes_cached, 8192u);
   EXPECT_EQ(cache.source->used(), 8192u);
   EXPECT_EQ(cache.resource->stats().bytes_in_use, 0u);
 }
 
-// Configured like a GPU's: one limit for bytes in use and cached bytes together, and blocks almost
-// as large.
+// The cache is configured as for a GPU: one limit applies to bytes in use and cached bytes
+// together, and a block is almost as large as the limit.
 TEST(CachingResourceTest, KeepsWhateverItsBoundHasPlaceFor) {
   constexpr size_t kBound = 1 << 20;
   Cache cache(8 * kBound, kBound, kBound);
@@ -126,7 +127,7 @@ TEST(CachingResourceTest, KeepsWhateverItsBoundHasPlaceFor) {
   EXPECT_EQ(cache.resource->stats().bytes_cached, kBound / 4);
   half.reset();
   EXPECT_EQ(cache.source->used(), kBound / 4 * 3);
-  // An allocation granted by the budget succeeds even above the limit for caching.
+  // The limit is for caching. A larger allocation still succeeds.
   ASSERT_OK_AND_ASSIGN(const Buffer beyond, cache.resource->Allocate(2 * kBound));
   EXPECT_EQ(cache.source->used(), 2 * kBound);
 }
@@ -186,7 +187,7 @@ TEST(HostMemoryTest, CachedPagesStay) {
     std::memset(buffer.data(), 1, bytes);
   }
   ASSERT_OK_AND_ASSIGN(const Buffer again, resource.Allocate(bytes));
-  // Released pages would be read as zero and be faulted again.
+  // If its pages had been released, the block would contain zeros.
   for (size_t k = 0; k < bytes; k += 4096) ASSERT_EQ(std::to_integer<int>(again.data()[k]), 1);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the bookkeeping of staging blocks: no block is lost, and each waiting upload is called back
-// once.
+// Tests that the staging pool loses no block and calls back each waiting upload once.
 #include "kernels/memory/staging_pool.h"
 
 #include <chrono>
@@ -22,14 +21,14 @@ using testing::Gate;
 
 constexpr size_t kBlock = 4096;
 
-// A callback to wait for. The callback owns its promise, because the waiting thread may continue
-// before the callback returns.
+// Waits for a callback. The callback shares ownership of its promise, because the waiting thread
+// may continue before the callback returns.
 class CallbackWaiter {
  public:
   std::function<void()> callback() const {
     return [promise = promise_] { promise->set_value(); };
   }
-  // Returns false only if the callback is never called.
+  // Returns false if the callback is not called within a minute.
   bool Await() { return future_.wait_for(std::chrono::minutes(1)) == std::future_status::ready; }
 
  private:
@@ -39,7 +38,7 @@ class CallbackWaiter {
 
 class StagingPoolTest : public ::testing::Test {
  protected:
-  // Copies can end only while `copies_` is open.
+  // Creates a pool whose copies can end only while `copies_` is open.
   void Make(int blocks, int copies_per_upload) {
     pool_.emplace(*host_->staging_memory().Allocate(kBlock * blocks),
                   StagingPoolOptions{kBlock, blocks, copies_per_upload},
@@ -51,7 +50,7 @@ class StagingPoolTest : public ::testing::Test {
   std::unique_ptr<Upload> NewUpload() { return std::make_unique<Upload>(*pool_); }
   static void NotExpected() { ADD_FAILURE() << "a block was at hand"; }
 
-  // Sends all blocks of the pool. Their copies do not end.
+  // Sends all blocks of the pool. Their copies do not end before `copies_` opens.
   void Exhaust(Upload& upload, int blocks) {
     copies_.Close();
     for (int i = 0; i < blocks; ++i) {
@@ -59,13 +58,14 @@ class StagingPoolTest : public ::testing::Test {
       upload.Send();
     }
   }
-  // Takes a block, waiting for copies in progress. Returns false only if no block becomes free.
+  // Takes a block, and waits for a copy to end if necessary. Returns false if no block becomes
+  // free.
   static bool TakeOrWait(Upload& upload) {
     CallbackWaiter ready;
     if (!upload.Take(ready.callback()).empty()) return true;
     return ready.Await() && !upload.Take(&NotExpected).empty();
   }
-  // Returns the number of blocks that new uploads can take. The blocks are returned to the pool.
+  // Returns the number of blocks that new uploads can take. Returns the blocks to the pool.
   int Available() {
     std::vector<std::unique_ptr<Upload>> uploads;
     while (true) {
@@ -105,7 +105,7 @@ TEST_F(StagingPoolTest, ReservingAgainWhileWaitingLosesNoBlock) {
   CallbackWaiter ready;
   ASSERT_TRUE(last->Take(ready.callback()).empty());
   copies_.Open();
-  ASSERT_TRUE(ready.Await());  // earlier waiters have been called as well
+  ASSERT_TRUE(ready.Await());  // earlier waiters are called first
   EXPECT_EQ(calls, 1);
   EXPECT_FALSE(waiting->Take(&NotExpected).empty());
   EXPECT_FALSE(last->Take(&NotExpected).empty());

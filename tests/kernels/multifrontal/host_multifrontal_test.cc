@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests guarantees of the multifrontal method that apply to the host only.
+// Tests guarantees of the multifrontal method that only the host gives.
 #include "kernels/host/multifrontal/multifrontal.h"
 #include "kernels/sparse/ordering_process.h"
 
@@ -79,8 +79,8 @@ class HostMultifrontalTest : public ::testing::TestWithParam<DType> {
   Executor executor_{kThreadSanitized ? 1 : 2};
 };
 
-// A team that shrinks and grows needs new threads. libgomp terminates a process that cannot create
-// them.
+// If the number of threads of a team changed with the available memory, the runtime would create
+// new threads. libgomp terminates a process that cannot create them.
 TEST_P(HostMultifrontalTest, MakesNoThreadsWhereLessMemoryIsForFewer) {
   if (kThreadSanitized) GTEST_SKIP() << "has no teams";
   constexpr int64_t kM = 18;
@@ -111,7 +111,7 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
     std::vector<std::byte> x;
     for (Executor* const executor : {&one, &executor_, &three}) {
       ASSERT_OK(FactorAgain(*executor, a.view(), factor));
-      // There may be a gap between the factors and the interchanges.
+      // The gap between the factors and the interchanges has no defined content.
       const MultifrontalLayout layout(factor.analysis, GetParam());
       const size_t end = factor.analysis.factor_entries() * SizeOf(GetParam());
       EXPECT_EQ(std::memcmp(factor.block.data(), bits.data(), end), 0);
@@ -130,7 +130,8 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
   }
 }
 
-// Synchronizing threads at each of thousands of small fronts would cost many times the operations.
+// Synchronizing threads at each of thousands of small fronts would take much longer than their
+// arithmetic.
 TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
@@ -145,7 +146,7 @@ TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
   ASSERT_OK_AND_ASSIGN(const Analysis of_grid, Analyze(grid.view(), options, kNeverStop));
   EXPECT_TRUE(host::Schedule(of_grid).is_tiled(of_grid.fronts() - 1));
 
-  // The cost model counts the cores that process fronts concurrently.
+  // The cost model predicts a speedup only if several cores can process fronts concurrently.
   Executor one(1), eight(8);
   const auto predict = [](Executor& executor, const Analysis& of) {
     return host::MakeMultifrontal(executor)->PredictSeconds(of, DType::kFloat64);

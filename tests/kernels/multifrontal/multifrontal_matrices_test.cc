@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the multifrontal method of the device under test on every square shared real matrix, with
-// too small pivots postponed and one refinement step.
+// Tests the multifrontal method of the device under test on every square shared matrix up to a
+// limit of order. Pivots that are too small are postponed, and solves use one refinement step.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -23,11 +23,11 @@ namespace crout::testing {
 namespace {
 
 constexpr int64_t kLargest = kSanitized ? 500 : 20000;
-constexpr double kHuge = 1e12;  // condition number above which float64 may find A singular
+constexpr double kHuge = 1e12;  // condition number above which A may be found singular
 
 // The result for one matrix.
 struct Outcome {
-  double error = 0;  // normwise backward error after one refinement
+  double error = 0;  // normwise backward error after one refinement step
   Factor factor;
   int rounds = 0;  // number of postponement rounds
 };

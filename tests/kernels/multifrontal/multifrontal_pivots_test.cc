@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests matrices whose fronts lack acceptable pivots: zero or small diagonal entries, and entries
-// of very different size.
+// Tests matrices with fronts that have no acceptable pivot because of zero or small diagonal
+// entries, or because entries differ much in size.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -22,8 +22,8 @@ namespace {
 
 using Entries = std::vector<SparseEntry>;
 
-// A grid of m x m points with this diagonal. Right and lower neighbours are coupled by -1, left and
-// upper ones by -`sign`.
+// The matrix of a grid of m x m points with this diagonal. It couples right and lower neighbours by
+// -1, and left and upper neighbours by -`sign`.
 Entries GridOf(int32_t m, std::complex<double> diagonal, double sign) {
   Entries entries;
   for (int32_t v = 0; v < m * m; ++v) {
@@ -37,8 +37,8 @@ Entries GridOf(int32_t m, std::complex<double> diagonal, double sign) {
   return entries;
 }
 
-// Modified nodal analysis of a connected network with conductances from 10^least to 100, controlled
-// sources, a few resistors to ground, and voltage sources, whose diagonal is zero.
+// Modified nodal analysis of a connected network with conductances from 10^least to 100. It has
+// controlled sources, a few resistors to ground, and voltage sources, whose diagonal entry is zero.
 Entries Network(int32_t nodes, int32_t sources, double least, uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto uniform = [&](double low, double high) {
@@ -58,7 +58,7 @@ Entries Network(int32_t nodes, int32_t sources, double least, uint64_t seed) {
     if (i % 4 == 0) entries.push_back({below(nodes), below(nodes), uniform(1e-6, 1)});
   }
   for (int32_t s = 0; s < sources; ++s) {
-    const int32_t plus = 1 + s * ((nodes - 1) / sources);  // no loops: minus < plus
+    const int32_t plus = 1 + s * ((nodes - 1) / sources);  // > minus: no loops
     const int32_t minus = below(plus);
     const int32_t k = nodes + s;
     entries.insert(entries.end(),
@@ -95,7 +95,7 @@ Entries BandedWithoutDiagonal(int32_t n, int32_t width) {
   return entries;
 }
 
-// Kkt() with a small block of variables.
+// Kkt() with the block of the variables multiplied by 1e-8.
 Entries SaddlePoint(int32_t variables) {
   Entries entries = Kkt(variables).entries;
   for (SparseEntry& entry : entries) {
@@ -104,7 +104,7 @@ Entries SaddlePoint(int32_t variables) {
   return entries;
 }
 
-// Multiplies rows and columns by powers of i, which preserves the moduli.
+// Multiplies entries by powers of i, which preserves the moduli.
 Entries Turned(Entries entries) {
   constexpr std::complex<double> kPowers[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
   for (SparseEntry& entry : entries) {
@@ -149,14 +149,14 @@ std::vector<SparseCase> UnstableCases() {
 class MultifrontalPivotsTest
     : public OnDeviceUnderTest<MultifrontalRunner, ::testing::TestWithParam<DType>> {
  protected:
-  // Factors with delayed pivots if the pivots of the first analysis are not acceptable.
+  // Factors. Delays pivots, in up to two rounds, if those of the first analysis are not acceptable.
   absl::StatusOr<Factor> MakeStable(const AnySparse& a, const AnalysisOptions& options) {
     Factor factor;
     factor.dtype = a.dtype;
     CROUT_ASSIGN_OR_RETURN(factor.analysis, Analyze(a, options, kNeverStop));
     CROUT_ASSIGN_OR_RETURN(factor.summary, runner_->Again(a, factor, kNeverStop, &postponable_));
     delayed_ = false;
-    for (int round = 0; round < 2 && NeedsDelays(factor); ++round) {  // like jobs
+    for (int round = 0; round < 2 && NeedsDelays(factor); ++round) {  // as in a job
       delayed_ = true;
       CROUT_ASSIGN_OR_RETURN(factor.analysis,
                              DelayPivots(factor.analysis, a, a.dtype, options, kNeverStop));
@@ -186,7 +186,7 @@ class MultifrontalPivotsTest
     return !postponable_.empty() && IsUnstable(factor.summary);
   }
 
-  std::vector<int32_t> postponable_;  // by the last factorization
+  std::vector<int32_t> postponable_;  // found by the last factorization
   bool delayed_ = false;
 };
 
@@ -198,8 +198,8 @@ TEST_P(MultifrontalPivotsTest, LeavesNoUnacceptablePivot) {
         PackEntries(IsComplex(GetParam()) ? Turned(one.entries) : one.entries, one.n, GetParam());
     for (const MatchingMode matching : {MatchingMode::kAuto, MatchingMode::kOff}) {
       SCOPED_TRACE(::testing::Message() << one.name << " matching " << static_cast<int>(matching));
-      // These cases are singular in float32. The damped ones are also singular in real types, which
-      // drop the damping.
+      // These matrices are singular in float32. The damped one is also singular in real types,
+      // which have no damping.
       const bool is_wide = one.name.starts_with("wide") || one.name.starts_with("saddle");
       if (is_wide && roundoff > 1e-10) continue;
       if (one.name.starts_with("damped") && (roundoff > 1e-10 || !IsComplex(GetParam()))) continue;
@@ -218,8 +218,7 @@ TEST_P(MultifrontalPivotsTest, LeavesNoUnacceptablePivot) {
   EXPECT_GT(delayed, 10);
 }
 
-// The matrix has the eigenvalues
-// 4 - k^2 - 2 cos(pi i / (m + 1)) - 2 cos(pi j / (m + 1)).
+// The eigenvalues of the matrix are diagonal - 2 cos(pi i / (m + 1)) - 2 cos(pi j / (m + 1)).
 TEST_P(MultifrontalPivotsTest, GivesHelmholtzsDeterminant) {
   constexpr int32_t kM = 40;
   const double diagonal = -1e-3;
@@ -244,7 +243,7 @@ TEST_P(MultifrontalPivotsTest, GivesHelmholtzsDeterminant) {
   }
 }
 
-// Kept rows are no pivots, and columns are not delayed into their front.
+// Kept unknowns never become pivots, and no column is delayed into their front.
 TEST_P(MultifrontalPivotsTest, DelaysWithinWhatIsEliminated) {
   constexpr int32_t kM = 20;
   const PackedSparse a = PackEntries(GridOf(kM, 1e-5, -1), kM * kM, GetParam());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the multifrontal method on the device under test: factors and solves of all types, against
-// products.
+// Tests the multifrontal method on the device under test: factors and solves of all types.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -23,10 +22,11 @@ constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 class MultifrontalTest
     : public OnDeviceUnderTest<MultifrontalRunner, ::testing::TestWithParam<DType>> {
  protected:
-  // For a solve without refinement. Growth may cost some digits.
+  // Returns the permitted error of a solve without refinement. Growth may cost some digits.
   static double Tolerance(DType dtype) { return 1000 * UnitRoundoff(dtype); }
 
-  // Compares S x2 = b2 - A21 A11^-1 b1 with the last unknowns of a solve with the whole system.
+  // Expects that S x2 = b2 - A21 A11^-1 b1 holds for the kept unknowns x2 of a solve with the whole
+  // matrix.
   void ExpectSchurComplement(const PackedSparse& a, const std::vector<int32_t>& keep) {
     const auto kept = static_cast<int64_t>(keep.size());
     AnalysisOptions options;
@@ -41,7 +41,7 @@ class MultifrontalTest
                            analysis.row_order.begin() + analysis.first_position[last]));
     DispatchDType(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      // For b = e_k with a kept unknown k, S x2 = e_k.
+      // If b is the unit vector of a kept unknown k, S x2 = e_k.
       const MatrixView<const T> s = FrontAt<const T>(analysis, factor.block.data(), last).panel;
       ASSERT_EQ(s.rows, kept);
       for (const int64_t k : {int64_t{0}, int64_t{13}, kept - 1}) {
@@ -164,8 +164,8 @@ TEST_P(MultifrontalTest, LeavesSchurComplements) {
   ExpectSchurComplement(OfType(GridEntries(9, 3), kN, GetParam()), keep);
 }
 
-// A factor with kept unknowns treats their Schur complement as the identity. Its solve for the
-// right-hand side b = op(A) x - (0, op(S) x2 - x2) therefore gives x.
+// A solve with kept unknowns uses the identity in place of their Schur complement S. For the
+// right-hand side op(A) x - (0, op(S) x2 - x2) it therefore returns x.
 TEST_P(MultifrontalTest, SolvesBesideKeptUnknowns) {
   constexpr int64_t kM = 9;
   constexpr int64_t kN = kM * kM * kM;
@@ -289,7 +289,7 @@ TEST_F(MultifrontalTest, StopsAtEveryPoll) {
   ASSERT_OK_AND_ASSIGN(Factor factor, runner_->Make(a.view(), DType::kFloat64));
   std::atomic<int> polls = 0;
   ASSERT_OK(runner_->Again(a.view(), factor, [&] { return ++polls < 0; }));
-  // Polls at least once per level before waiting, and any number of times while waiting.
+  // The factorization polls at least once per level, and further while it waits.
   const auto total_polls = static_cast<int>(factor.analysis.levels());
   EXPECT_GE(polls, total_polls);
   for (int last = 1; last <= total_polls; ++last) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the multifrontal method of a device with matrices, factors and right-hand sides in host
+// Runs the multifrontal method of a device on matrices, factors and right-hand sides in host
 // memory.
 #ifndef CROUT_TESTS_KERNELS_MULTIFRONTAL_MULTIFRONTAL_TESTING_H_
 #define CROUT_TESTS_KERNELS_MULTIFRONTAL_MULTIFRONTAL_TESTING_H_
@@ -30,7 +30,8 @@ struct Factor {
   DType dtype;
 };
 
-// Used by one thread at a time.
+// `device`, which must outlive this object, must have the method. Functions return the errors of
+// the analysis, of the method and of the device. Used by one thread at a time.
 class MultifrontalRunner {
  public:
   explicit MultifrontalRunner(Device& device) : device_(device) {
@@ -45,6 +46,7 @@ class MultifrontalRunner {
     }
   }
 
+  // Analyzes and factors `a` in the type `dtype`.
   absl::StatusOr<Factor> Make(const AnySparse& a, DType dtype,
                               const AnalysisOptions& options = {}) {
     Factor factor;
@@ -54,13 +56,14 @@ class MultifrontalRunner {
     return factor;
   }
 
-  // Limits the workspace of later factorizations to `bytes`, or to their minimum if that is larger.
+  // Limits the workspace of later factorizations to `bytes`, or to their minimum if it is larger.
   void LimitWorkspace(size_t bytes) { max_workspace_ = bytes; }
   absl::StatusOr<size_t> WorkspaceBytes(const Factor& factor) const {
     return lu_->WorkspaceBytes(factor.analysis, factor.dtype, max_workspace_);
   }
 
-  // `last` is another factor of the same analysis, or null.
+  // Factors `a` into the block of `factor`, with its analysis. If `last`, another factor of the
+  // same analysis, is given, reuses data of it.
   absl::StatusOr<NumericSummary> Again(const AnySparse& a, Factor& factor,
                                        StopRequested stop = kNeverStop,
                                        std::vector<int32_t>* postponable = nullptr,
@@ -89,7 +92,7 @@ class MultifrontalRunner {
     return summary;
   }
 
-  // b := op(A)^-1 b.
+  // Replaces the n x k matrix `b` by op(A)^-1 b.
   absl::Status Solve(const Factor& factor, Op op, const AnyMatrix& b) {
     CROUT_ASSIGN_OR_RETURN(const size_t beside,
                            solver_->SparseWorkspaceBytes(factor.analysis, factor.dtype, b.cols));
@@ -116,7 +119,8 @@ class MultifrontalRunner {
                             {block.data(), factor.block.size()}, factor.dtype);
   }
 
-  // Solves with this number of refinement steps. Returns the backward error.
+  // Solves for k random right-hand sides with this number of refinement steps. Returns the largest
+  // normwise backward error.
   double ErrorOf(const Factor& factor, const AnySparse& a, Op op, int64_t k, int refinements) {
     return ErrorAfter(a, factor.dtype, op, k, refinements,
                       [&](const AnyMatrix& b) { return Solve(factor, op, b); });
@@ -130,7 +134,7 @@ class MultifrontalRunner {
     CROUT_RETURN_IF_ERROR(context_->Synchronize());
     return buffer;
   }
-  // Returns a buffer filled with NaN.
+  // Returns a device buffer filled with NaN.
   absl::StatusOr<Buffer> Poisoned(size_t bytes) {
     const std::vector<std::byte> poison(bytes, std::byte{0xff});
     return Put(poison.data(), bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the numbers that the multifrontal method derives from its pivots: the determinant, the
-// count of negative pivots, perturbed pivots, and singular or non-finite matrices.
+// Tests results that the multifrontal method derives from its pivots: the determinant, the numbers
+// of negative and of perturbed pivots, and the reports of singular and non-finite matrices.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -31,7 +31,7 @@ TEST_P(PerturbedPivotsTest, ComputesTheDeterminant) {
   constexpr int64_t kN = 9;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const PackedSparse a = OfType(EntriesOf(RandomSparse(kN, 0.4, seed), kN), kN, GetParam());
-    // Compared with elimination of the dense form in long double.
+    // The reference is elimination of the dense form in long double.
     std::vector<std::complex<long double>> dense(kN * kN);
     DispatchDType(GetParam(), [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -68,8 +68,8 @@ TEST_P(PerturbedPivotsTest, ComputesTheDeterminant) {
 }
 
 TEST_F(PerturbedPivotsTest, CountsNegativePivots) {
-  // A Laplacian minus a shift. The number of negative pivots is the number of eigenvalues below the
-  // shift.
+  // The matrix is a Laplacian minus a shift. It has as many negative pivots as the Laplacian has
+  // eigenvalues below the shift.
   constexpr int64_t kM = 12;
   for (const double shift : {0.0, 1.23, 4.567}) {
     std::vector<SparseEntry> entries;
@@ -105,7 +105,7 @@ TEST_F(PerturbedPivotsTest, CountsNegativePivots) {
 }
 
 TEST_F(PerturbedPivotsTest, PerturbsPivotsThatStayTooSmall) {
-  // Without matching, the zeros on the diagonal are in fronts of one column.
+  // Without matching, each zero on the diagonal is in a front of one column.
   std::vector<SparseEntry> entries;
   constexpr int32_t kN = 60;
   for (int32_t i = 0; i < kN; ++i) {
@@ -133,7 +133,7 @@ TEST_F(PerturbedPivotsTest, PerturbsAPivotThatNoRowOfItsFrontHas) {
   const PackedSparse grid = PackEntries(entries, 900, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(Factor factor, runner_->Make(grid.view(), DType::kFloat64, options));
   EXPECT_EQ(factor.summary.perturbed_pivots, 0);
-  // Sets diagonal entries of leaves with one column to zero.
+  // Sets the diagonal entries of three leaf fronts with one column to zero.
   const Analysis& analysis = factor.analysis;
   std::set<int32_t> zeros;
   for (int64_t f = 0; f < analysis.fronts() && zeros.size() < 3; ++f) {
@@ -152,7 +152,7 @@ TEST_F(PerturbedPivotsTest, PerturbsAPivotThatNoRowOfItsFrontHas) {
   EXPECT_GT(factor.summary.pivot_growth, 1e3);
   EXPECT_LT(runner_->ErrorOf(factor, a.view(), Op::kNone, 1, 4), 4e-16);
 
-  // The parents of these leaves have enough rows.
+  // The parent fronts have rows with acceptable pivots, so postponing succeeds.
   std::vector<int32_t> postponable;
   ASSERT_OK(runner_->Again(a.view(), factor, kNeverStop, &postponable));
   ASSERT_EQ(postponable.size(), 3u);
@@ -176,7 +176,7 @@ TEST_F(PerturbedPivotsTest, PerturbsAPivotThatNoRowOfItsFrontHas) {
   for (const Op op : kOps) {
     EXPECT_LT(runner_->ErrorOf(better, a.view(), op, 2, 1), 4e-16);
   }
-  // Arguments that do not belong to a factor.
+  // Postpone refuses arguments that do not belong to the factor.
   ASSERT_OK(runner_->Again(a.view(), factor, kNeverStop, &postponable));
   read_interchanges(factor);
   EXPECT_FALSE(Postpone(factor.analysis, grid.view(), std::vector<int32_t>{900}, interchanges,
@@ -209,7 +209,7 @@ TEST_F(PerturbedPivotsTest, RaisesPivotsOfLargeFronts) {
 }
 
 TEST_F(PerturbedPivotsTest, ReportsSingularMatrices) {
-  // Rows 3 and 7 are equal, which the pattern does not show.
+  // Rows 3 and 7 are equal, but the matrix is not structurally singular.
   constexpr int64_t kN = 12;
   HostMatrix a(kN * kN);
   for (int64_t j = 0; j < kN; ++j) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that the multifrontal method gives the same bits again: for trees of small fronts, after
-// another matrix, and in less memory.
+// Tests that the multifrontal method gives the same bits for the same matrix: in repeated runs, for
+// trees of small fronts, after another matrix, and in less memory.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -22,11 +22,11 @@ constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 class MultifrontalReproducibilityTest
     : public OnDeviceUnderTest<MultifrontalRunner, ::testing::TestWithParam<DType>> {
  protected:
-  // For a solve without refinement. Growth may cost some digits.
+  // Returns the permitted error of a solve without refinement. Growth may cost some digits.
   static double Tolerance(DType dtype) { return 1000 * UnitRoundoff(dtype); }
 };
 
-// There may be a gap between the factors and the interchanges.
+// Compares the factors and the interchanges, but not the gap between them.
 bool SameBits(const Factor& one, const Factor& other) {
   const MultifrontalLayout layout(one.analysis, one.dtype);
   const size_t end = one.analysis.factor_entries() * SizeOf(one.dtype);
@@ -45,9 +45,8 @@ TEST_P(MultifrontalReproducibilityTest, GivesTheSameBitsAgain) {
   }
 }
 
-// Trees of many small fronts, for which whole levels may be processed at once: a chain with more
-// levels than that, a star with more children than are looked up at once, and both combined with
-// fronts of other sizes.
+// Trees of many small fronts, of which GPUs process several levels, or many children, at once: a
+// chain with more levels, a star with more children, and both combined with fronts of other sizes.
 std::vector<SparseCase> CasesOfSmallFronts() {
   std::vector<SparseEntry> chain, star;
   constexpr int32_t kLength = 1200;
@@ -90,7 +89,7 @@ std::vector<SparseCase> CasesOfSmallFronts() {
 
 TEST_P(MultifrontalReproducibilityTest, FactorsManySmallFronts) {
   AnalysisOptions options;
-  options.ordering = OrderingMode::kNatural;  // preserves the chain and orders the hub last
+  options.ordering = OrderingMode::kNatural;  // keeps the chain, and eliminates the hub last
   for (const SparseCase& one : CasesOfSmallFronts()) {
     SCOPED_TRACE(one.name);
     const PackedSparse a = OfType(one.entries, one.n, GetParam());
@@ -112,7 +111,7 @@ TEST_P(MultifrontalReproducibilityTest, FactorsManySmallFronts) {
         EXPECT_LT(runner_->ErrorOf(factor, a.view(), op, k, 2), Tolerance(GetParam()));
       }
     }
-    // complex128 has no small fronts on GPUs, so a few rounds are enough.
+    // GPUs treat no complex128 front as small, so a few rounds are enough.
     const int rounds = GetParam() == DType::kComplex128 ? 5 : 100;
     Factor again = factor;
     for (int round = 0; round < rounds; ++round) {
@@ -142,7 +141,7 @@ TEST_P(MultifrontalReproducibilityTest, GivesTheSameBitsAfterAnotherMatrix) {
     for (const Op op : kOps) {
       EXPECT_LT(runner_->ErrorOf(like, a.view(), op, 3, 0), Tolerance(GetParam()));
     }
-    // Then refactors like the previous result.
+    // Then reuses data of the previous result.
     Factor third = last;
     ASSERT_OK_AND_ASSIGN(third.summary,
                          runner_->Again(a.view(), third, kNeverStop, nullptr, &like));
@@ -174,8 +173,8 @@ TEST_P(MultifrontalReproducibilityTest, GivesTheSameBitsInLessMemory) {
     ASSERT_OK_AND_ASSIGN(less.summary, runner_->Again(a.view(), less));
     EXPECT_TRUE(SameBits(less, whole));
     EXPECT_LT(runner_->ErrorOf(less, a.view(), Op::kNone, 2, 1), 4 * UnitRoundoff(GetParam()));
-    // Refactors like a factor made in the same memory, and like one made in more memory. Then
-    // refactors in more memory, like the factor made in less.
+    // Reuses data of a factor made in the same memory, and of one made in more memory. Then
+    // refactors in more memory with data of the factor made in less.
     for (const Factor* last : {&std::as_const(less), &whole}) {
       Factor next = whole;
       ASSERT_OK(runner_->Again(b.view(), next, kNeverStop, nullptr, last));

@@ -52,7 +52,7 @@ TEST_P(ConditionTest, NearSingularIsFound) {
 }
 
 TEST_P(ConditionTest, NeverExceedsOne) {
-  // The factor rounds to 1; the norm is less than 1.
+  // The factor rounds to 1, but the norm is less than 1.
   FactorRequest request;
   request.algorithm = GetParam();
   request.factor_dtype = DType::kFloat32;
@@ -70,8 +70,8 @@ TEST_P(ConditionTest, SingularIsZero) {
   EXPECT_EQ(*factor.summary.rcond, 0);
 }
 
-// A matrix on a 5 x 5 grid that is large only in the direction s s^T, which is antisymmetric in
-// both coordinates.
+// A matrix of order 25 that is large only in one direction. As a 5 x 5 grid, the direction is s
+// s^T, which is antisymmetric in both coordinates.
 TEST(NormEstimatorTest, SeesDirectionsWithoutSymmetry) {
   constexpr int kM = 5;
   constexpr double kLarge = 1e12;
@@ -137,7 +137,7 @@ TEST_P(ConditionTest, DeterminantsAreKnown) {
 
 INSTANTIATE_TEST_SUITE_P(All, ConditionTest, ::testing::Values("getrf", "cmpp"));
 
-// Estimates the norm of a stored matrix.
+// Estimates the 1-norm of an n x n matrix.
 absl::StatusOr<double> Estimate(const HostMatrix& m, int64_t n) {
   return EstimateNormOne<double>(n, [&](bool transpose, std::span<double> x) {
     const HostMatrix y =
@@ -167,7 +167,7 @@ TEST(NormEstimatorTest, OneProductThatIsNotFiniteIsInfinity) {
                              if (++products == at) x[1] = bad;
                              return absl::OkStatus();
                            }));
-      if (products < at) break;  // every product has been tried
+      if (products < at) break;  // each product has had a non-finite element
       EXPECT_EQ(estimate, INFINITY) << at;
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests scaling by powers of two: its criteria, and that solves and determinants are independent of
-// it.
+// Tests scaling by powers of two: when it is applied, and that solves and determinants do not
+// depend on it.
 #include "kernels/numerics/equilibrate.h"
 
 #include <cmath>
@@ -32,7 +32,7 @@ TEST(DecideScalingTest, FollowsLaqge) {
   EXPECT_FALSE(DecideScaling(EquilibrateMode::kOn, {0, 0, 1, 3}, DType::kFloat64).any());
 }
 
-// diag(10^p) R diag(10^q): rows and columns of very different size.
+// diag(10^p) R diag(10^q): the rows and columns differ much in size.
 HostMatrix BadlyScaled(int64_t n) {
   HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   for (int64_t j = 0; j < n; ++j) {
@@ -85,7 +85,7 @@ TEST_P(EquilibrateTest, BadlyScaledSystemIsSolvedAndDeterminantIsTheSame) {
   }
 }
 
-// A float32 factor of a matrix far outside float32's range.
+// The matrix is far outside the range of its float32 factor.
 TEST_P(EquilibrateTest, BringsFloat64IntoFloat32Range) {
   for (const char* name : {"near_overflow_f64", "near_underflow_f64"}) {
     const int64_t n = 33;
@@ -126,7 +126,7 @@ TEST_P(EquilibrateTest, ScaledFactorIsOfTheScaledMatrix) {
   request.equilibrate = EquilibrateMode::kOn;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, n, request));
   ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
-  const double* scales = factor.scales().as<double>();  // host memory on the host device
+  const double* scales = factor.scales().as<double>();  // memory of the host device is host memory
   HostMatrix as = a;
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < n; ++i) as[i + j * n] *= scales[i] * scales[n + j];

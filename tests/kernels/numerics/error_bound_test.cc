@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the forward error bound (GET07): it holds, and it is not too large.
+// Tests that the forward error bound holds (GET07) and is not too large.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -30,7 +30,7 @@ TEST_P(ErrorBoundTest, Holds) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   for (const int64_t n : {1, 2, 10, 50}) {
-    // Multiples of 2^-10, so that b is exact and the true solution is known.
+    // The entries are multiples of 2^-10, so that b is exact and the true solution is known.
     HostMatrix a = GalleryNamed(c.kind).make(n);
     for (double& v : a) v = std::nearbyint(v * 0x1p10) * 0x1p-10;
     HostMatrix x_true = RandomMatrix(n, 3, 7);
@@ -105,7 +105,7 @@ TEST_F(RoughFactorTest, BoundHoldsWhereTheFactorIsNoInverse) {
     for (const int64_t n : {3, 10, 30}) {
       for (uint64_t seed = 0; seed < 20; ++seed) {
         SCOPED_TRACE(::testing::Message() << condition << " " << n << " " << seed);
-        // Entries with few digits, so that b is exact and the true solution is known.
+        // The entries have few digits, so that b is exact and the true solution is known.
         const HostMatrix a = OnGrid(WithCondition(n, condition, seed), 0x1p-40);
         const HostMatrix x_true = OnGrid(RandomMatrix(n, 1, seed), 0x1p-5);
         ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, n));
@@ -125,8 +125,8 @@ TEST_F(RoughFactorTest, BoundHoldsWhereTheFactorIsNoInverse) {
   }
 }
 
-// Solves a system of order 3 by Cramer's rule. With a mantissa of 64 bits the solution has 5
-// correct digits for a condition number of 1e14.
+// Solves a system of order 3 by Cramer's rule in long double. With 64 bits of precision, the
+// solution has 5 correct digits for a condition number of 1e14.
 HostMatrix SolveInLongDouble(const HostMatrix& a, const HostMatrix& b) {
   const auto determinant = [&](int replaced) {
     const auto at = [&](int i, int j) -> long double {
@@ -147,10 +147,10 @@ HostMatrix SolveInLongDouble(const HostMatrix& a, const HostMatrix& b) {
   return x;
 }
 
-// The condition number is 2.6e14. The inverse of the float32 factor has no correct digits, and
-// refinement ends at an X whose first digit is wrong. The rounding of the processor's kernels
-// decides whether a pivot becomes 0, so all orders of the columns are tried; at least one has no
-// zero pivot.
+// The condition number is 2.6e14. The inverse of the float32 factor has no correct digit, and
+// refinement ends at an X whose first digit is wrong. Rounding errors, which depend on the
+// processor, decide whether a pivot becomes 0. The test therefore tries all orders of the columns
+// and requires that at least one has no zero pivot.
 TEST_F(RoughFactorTest, BoundIsNotSmallWhereRefinementHasAFalseEnd) {
   const HostMatrix a = {4.8571430000069,  0.8571429999396,     2.2857139998937,
                         -5.1428569999682, -5.1428569999013005, -9.539999999999999e-11,
@@ -172,7 +172,7 @@ TEST_F(RoughFactorTest, BoundIsNotSmallWhereRefinementHasAFalseEnd) {
   EXPECT_GT(bounded, 0);
 }
 
-// The norm estimate is a lower bound and may miss the very error to be bounded.
+// The bound uses a norm estimate, which is only a lower bound and may miss the error.
 TEST_F(RoughFactorTest, BoundHoldsForManyRandomMatrices) {
   for (uint64_t seed = 0; seed < 700; ++seed) {
     SCOPED_TRACE(seed);
@@ -202,7 +202,7 @@ TEST(ErrorBoundEdgeTest, OfZeros) {
   EXPECT_EQ(*underflow.summary.forward_error_bound, INFINITY);
 }
 
-// Badly scaled columns or growing rows alone must not make the bound infinite.
+// Bad scaling of columns or rows alone must not make the bound infinite.
 TEST(ErrorBoundEdgeTest, DoesNotDependOnTheScalesOfRowsAndColumns) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);

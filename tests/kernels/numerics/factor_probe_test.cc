@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the probe of a factorization: its definition, and that it distinguishes bad factors from
+// Tests the probe of a factorization: its definition, and that it distinguishes poor factors from
 // good ones.
 #include "kernels/numerics/factor_probe.h"
 
@@ -93,7 +93,7 @@ TEST(ProbeWeightTest, AreRandomSignsAndExactWithFloat32) {
     sum += z;
     neighbours += z * ProbeWeight(i + 1);
   }
-  // Within four standard deviations of 0.
+  // The sum is within four standard deviations of 0.
   EXPECT_LT(std::abs(sum), 4 * std::sqrt(kCount));
   EXPECT_LT(std::abs(neighbours), 4 * std::sqrt(kCount));
 }
@@ -105,7 +105,7 @@ TEST(FactorQualityTest, KeepsWhatIsNotFiniteAndStaysInRange) {
   EXPECT_EQ(FactorQuality(1, one, 0, DType::kFloat64), kInfinity);
   EXPECT_EQ(FactorQuality(NAN, one, 1, DType::kFloat64), kInfinity);
   EXPECT_EQ(FactorQuality(kInfinity, one, kInfinity, DType::kFloat64), kInfinity);
-  // The sum of a column may overflow although its entries do not.
+  // The entries are in range, but sums of columns may overflow.
   const FactorProbe huge{4, NormalizingScale(1e308), nullptr};
   EXPECT_GT(FactorQuality(1, huge, kInfinity, DType::kFloat64), 1e8);
   EXPECT_GT(NormalizingScale(5e-324), 0x1p990);
@@ -175,7 +175,8 @@ TEST_F(FactorProbeTest, EstimatesTheFactorRatio) {
   }
 }
 
-// A kind that a method factors well must have a good quality, and vice versa.
+// A factor has a good quality if its growth is finite, except for a threshold that grows with the
+// growth of Wilkinson's matrix.
 TEST_F(FactorProbeTest, GoodFactorsAreNotWarnedOf) {
   for (const GalleryKind& kind : Gallery()) {
     for (const int64_t n : {1, 2, 10, 129}) {
@@ -249,7 +250,7 @@ TEST_F(FactorProbeTest, DoesNotDependOnWhatIsKept) {
   EXPECT_EQ(QualityOf(a, kN, request), quality);
   request.keep_matrix = false;
   EXPECT_EQ(QualityOf(a, kN, request), quality);
-  request.layout = Layout::kRowMajor;  // the norm is summed in another order
+  request.layout = Layout::kRowMajor;  // sums the norm in another order
   EXPECT_NEAR(QualityOf(a, kN, request) / quality, 1, 1e-13);
   EXPECT_EQ(QualityOf({}, 0, request), 0);
 }

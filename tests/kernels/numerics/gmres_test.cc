@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests GMRES with an old factor in cases where refinement fails: a matrix far from the factored
-// one, or a single-precision factor of an ill-conditioned matrix.
+// Tests GMRES with an old factor in cases where refinement fails: the matrix differs much from the
+// factored one, or is ill-conditioned and has a single-precision factor.
 #include "kernels/numerics/gmres.h"
 
 #include <cmath>
@@ -25,13 +25,13 @@ namespace {
 constexpr double kRoundoff = 0x1p-53;
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
-// The vectors of op(A) X = B in host memory, which is also the host device's memory.
+// The vectors of op(A) X = B in host memory, which the host device uses directly.
 template <class T>
 struct Vectors {
   explicit Vectors(std::vector<T> rhs) : b(std::move(rhs)), x(b.size()), r(b.size()) {}
 
   std::vector<T> b;
-  std::vector<T> x;  // initially 0
+  std::vector<T> x;  // 0 at first
   std::vector<T> r;
 };
 
@@ -47,7 +47,7 @@ class GmresTest : public ::testing::Test {
       return RandomMatrix(rows, cols, seed);
     }
   }
-  // Changes the entries of `a` by up to `change` in absolute value.
+  // Returns `a` with its entries, or both of their parts, changed by up to `change`.
   static Matrix Near(const Matrix& a, int64_t n, double change) {
     Matrix near = a;
     const Matrix random = Random(n, n, 77);
@@ -80,7 +80,7 @@ class GmresTest : public ::testing::Test {
     if (!options.ok()) return options.status();
     return FactorSolver::Create(context_, factor, *options->solver, 0, nrhs);
   }
-  // Starts from the given X.
+  // Runs GMRES from the initial guess `v.x`.
   absl::StatusOr<GmresResult> Solve(const Operand& a, Op op, InverseOperator& inverse,
                                     const GmresLimits& limits, Vectors<T>& v,
                                     StopRequested stop = JobRunner::NeverStop()) {
@@ -88,7 +88,7 @@ class GmresTest : public ::testing::Test {
       return Gmres(context_, check, inverse, limits, memory, stop);
     });
   }
-  // Combines refinement and GMRES.
+  // Runs refinement, then GMRES if needed.
   absl::StatusOr<Correction> CorrectIt(const Operand& a, InverseOperator& inverse,
                                        const GmresLimits& limits, Vectors<T>& v) {
     return Run<Correction>(
@@ -112,7 +112,7 @@ class GmresTest : public ::testing::Test {
     error_ = check.errors().normwise;
     return result;
   }
-  // Returns the error of refinement from X = 0 when it stagnates.
+  // Returns the backward error at which refinement from `v.x` stagnates.
   double RefinedError(const Operand& a, Op op, InverseOperator& inverse, Vectors<T> v) {
     const int64_t n = a.order();
     ResidualCheck check(context_, {&a, op, View(v.x, n), View(v.b, n), View(v.r, n), {}});
@@ -126,7 +126,7 @@ class GmresTest : public ::testing::Test {
   const std::unique_ptr<Device> device_ = host::MakeDevice({});
   JobRunner runner_{*device_};
   ExecutionContext& context_ = runner_.context();
-  double error_ = 0;  // of the last Solve
+  double error_ = 0;  // normwise backward error of the last Run
 };
 
 using Types = ::testing::Types<double, std::complex<double>>;
@@ -180,7 +180,7 @@ TYPED_TEST(GmresTest, AFewVectorsAtATime) {
   EXPECT_LE(this->error_, 4 * kRoundoff);
 }
 
-// A right-hand side that is already solved keeps its X. A zero right-hand side has X = 0.
+// A right-hand side that is already solved keeps its X, and a zero right-hand side gets X = 0.
 TYPED_TEST(GmresTest, RightHandSidesEndByThemselves) {
   constexpr int64_t kN = 50;
   const auto old = this->Random(kN, kN, 3);
@@ -256,7 +256,7 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
     limits.max_remaining = std::numeric_limits<double>::infinity();
     ASSERT_OK_AND_ASSIGN(const GmresResult all, this->Solve(a, Op::kNone, inverse, limits, v));
     EXPECT_FALSE(all.given_up);
-    // With `max_remaining` equal to the iterations needed, GMRES runs to the end.
+    // GMRES continues to the end if max_remaining equals the iterations that it needs.
     v = begin;
     limits.max_remaining = all.iterations;
     ASSERT_OK_AND_ASSIGN(const GmresResult worth, this->Solve(a, Op::kNone, inverse, limits, v));
@@ -270,7 +270,7 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
     EXPECT_LE(left.iterations, 3) << change;
     EXPECT_EQ(left.cycles, 1) << change;
     EXPECT_EQ(v.x, begin.x);
-    // GMRES gives up only after `min_iterations`.
+    // GMRES stops early only after min_iterations.
     limits.min_iterations = 4;
     limits.max_remaining = 0;
     ASSERT_OK_AND_ASSIGN(const GmresResult later, this->Solve(a, Op::kNone, inverse, limits, v));
@@ -280,7 +280,8 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
   }
 }
 
-// The limit covers iterations and the starts of cycles, which cost more.
+// The cost consists of iterations and of the start of each cycle, which costs more than an
+// iteration.
 TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
   constexpr int64_t kN = 120;
   const auto old = this->Random(kN, kN, 3);
@@ -309,8 +310,8 @@ TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
   }
 }
 
-// One column has nearly doubled. Each refinement step multiplies the error in that direction by
-// 0.95, while GMRES removes it at once.
+// One column of the matrix has nearly doubled. A refinement step reduces the error in its direction
+// only by a factor of 0.95; GMRES removes it at once.
 TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
   constexpr int64_t kN = 120;
   auto matrix = this->Random(kN, kN, 3);
@@ -328,7 +329,7 @@ TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
   EXPECT_GT(this->RefinedError(a, Op::kNone, inverse, Vectors<TypeParam>(v.b)), 1e-6);
 }
 
-// A factor with a known gain is not used if too many steps would be left. A factor with an unknown
+// A factor whose gain is known is not used if too many steps would remain. A factor with an unknown
 // gain is tried. GMRES does not begin if its first iteration would cost too much.
 TYPED_TEST(GmresTest, CorrectionDoesNotBeginIfItsCostIsTooHigh) {
   constexpr int64_t kN = 120;
@@ -342,7 +343,7 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginIfItsCostIsTooHigh) {
   Vectors<TypeParam> v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction all, this->CorrectIt(a, inverse, limits, v));
   EXPECT_LE(this->error_, limits.tolerance);
-  // The cost consists of the GMRES iterations and half a refinement step.
+  // The cost covers the GMRES iterations and half a refinement step.
   EXPECT_GE(all.cost, all.iterations);
   EXPECT_LE(all.cost, all.iterations + 1);
   limits.max_remaining = 2;
@@ -353,7 +354,7 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginIfItsCostIsTooHigh) {
     EXPECT_EQ(done.iterations == 0, gain == 4) << gain;
     EXPECT_LE(done.iterations, all.iterations) << gain;
   }
-  // The minimum number of iterations is executed in any case.
+  // min_iterations are executed in any case.
   limits.min_iterations = 3;
   v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction least, this->CorrectIt(a, inverse, limits, v));
@@ -365,7 +366,7 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginIfItsCostIsTooHigh) {
                        this->CorrectIt(this->Dense(old, kN), inverse, limits, v));
   EXPECT_EQ(one.iterations, 1);
   EXPECT_LE(this->error_, limits.tolerance);
-  // If it is not, no iteration of GMRES with a higher cost is executed.
+  // If it is not enough, GMRES does not begin, because its first iteration would cost too much.
   for (int64_t i = 0; i < kN; ++i) matrix[i] *= TypeParam(20);
   v = begin;
   ASSERT_OK_AND_ASSIGN(const Correction none,
@@ -374,8 +375,8 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginIfItsCostIsTooHigh) {
   EXPECT_GT(this->error_, limits.tolerance);
 }
 
-// The inverse of a matrix that differs by one percent, so that each step reduces the error by a
-// factor of 100.
+// The factored matrix differs by one percent, so that each step reduces the error by a factor of
+// 100.
 TYPED_TEST(GmresTest, RefinementGoesOnWhereFewStepsAreLeft) {
   constexpr int64_t kN = 30;
   auto matrix = this->Random(kN, kN, 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests which results cause warnings: the rule itself, and the doubts about dense factors and
+// Tests which results cause warnings: the rules themselves, and the warnings for dense factors and
 // solves.
 #include "kernels/numerics/judgment.h"
 
@@ -66,7 +66,7 @@ TEST(JudgmentTest, AMeasuredErrorDecidesAndGrowthWhereThereIsNone) {
   figures.backward_error = 1e-16;
   figures.finite = false;
   EXPECT_TRUE(AssessSolution(&factor, figures, delivered).inaccurate);
-  // Without a factor and an error, only the elements of X can be checked.
+  // Without a factor and a backward error, only the elements of X are checked.
   const std::vector<double> lost = {1, kInfinity};
   delivered.data = reinterpret_cast<const std::byte*>(lost.data());
   EXPECT_TRUE(AssessSolution(nullptr, {}, delivered).inaccurate);
@@ -91,8 +91,8 @@ TEST(JudgmentTest, ALargeSolutionIsASignal) {
 
 class AssessedSolvesTest : public ::testing::Test {
  protected:
-  // Factors A and solves for the right-hand side A e, with e all ones. The right-hand side has no
-  // component that would reveal A's null space.
+  // Factors A and solves for the right-hand side A e, where e is all ones. This right-hand side has
+  // no component that would reveal the null space of A.
   std::pair<FactorSummary, AccuracyWarnings> Assess(const HostMatrix& a, int64_t n, DType dtype,
                                                     EquilibrateMode mode = EquilibrateMode::kAuto) {
     FactorRequest request;
@@ -132,7 +132,7 @@ HostMatrix Hilbert(int64_t n) {
   return a;
 }
 
-// The Laplacian of a path with cyclically repeated weights. Every row sum is zero.
+// The Laplacian of a path whose edges have seven different weights. Every row sum is zero.
 HostMatrix PathLaplacian(int64_t n) {
   HostMatrix a(n * n);
   for (int64_t i = 0; i + 1 < n; ++i) {
@@ -151,7 +151,7 @@ TEST_F(AssessedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
     SCOPED_TRACE(k);
     const auto& [a, n] = matrices[k];
     const auto [factor, accuracy_warnings] = Assess(a, n, DType::kFloat64);
-    if (factor.n == 0) continue;  // An exactly zero pivot is an error of the solve.
+    if (factor.n == 0) continue;  // an exactly zero pivot, so there was no solve
     EXPECT_TRUE(factor.is_nearly_singular()) << factor.condition_signal;
     EXPECT_TRUE(accuracy_warnings.nearly_singular);
     EXPECT_FALSE(accuracy_warnings.inaccurate);
@@ -196,7 +196,7 @@ TEST_F(AssessedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
   const auto [factor, accuracy_warnings] = Assess(a, kN, DType::kFloat64);
   EXPECT_TRUE(factor.is_poor());
   EXPECT_FALSE(factor.is_nearly_singular());
-  EXPECT_FALSE(accuracy_warnings.growth);  // because the error was measured
+  EXPECT_FALSE(accuracy_warnings.growth);  // the measured error makes this warning unnecessary
 }
 
 }  // namespace

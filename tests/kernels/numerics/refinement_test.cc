@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests iterative refinement: a float32 factor of a float64 matrix reaches a float64 backward
-// error.
+// Tests iterative refinement: with a float32 factor of a float64 matrix, the backward error reaches
+// the roundoff of float64.
 #include "kernels/host/device/host_device.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
@@ -43,7 +43,7 @@ TEST_P(RefinementTest, ReachesFloat64FromAFloat32Factor) {
       if (n > 1) {
         EXPECT_GE(refined.summary.refinement_steps, 1);
       }
-      EXPECT_LE(refined.summary.refinement_steps, 6);  // it stops without reaching the limit
+      EXPECT_LE(refined.summary.refinement_steps, 6);  // stops before the limit
     }
   }
 }

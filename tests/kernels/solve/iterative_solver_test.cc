@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the iterative triangular solver in every type: tolerance, the fixed point, and NaN that
-// never converges.
+// Tests the iterative triangular solver in every type: the tolerance, the fixed point, and that NaN
+// does not count as converged.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -17,7 +17,7 @@ using Complex = std::complex<double>;
 
 class IterativeSolverTest : public ::testing::TestWithParam<DType> {
  protected:
-  // Returns X for the factor `lu` (unit diagonal in L, no exchanges).
+  // Returns X for the factor `lu`, which has the unit diagonal in L and no interchanges.
   ComplexMatrix Solve(const ComplexMatrix& lu, int64_t n, Op op, const ComplexMatrix& b,
                       double tolerance) {
     MethodFactor factor;
@@ -46,7 +46,7 @@ TEST_P(IterativeSolverTest, ByHand) {
 
 TEST_P(IterativeSolverTest, ComplexByHand) {
   if (!IsComplex(dtype_)) GTEST_SKIP() << "a real type";
-  // [1 0; i 1] [2 i; 0 3i] x with x = [1; i].
+  // The factors are [1 0; i 1] and [2 i; 0 3i], and the solution is [1; i].
   const Complex i{0, 1};
   const ComplexMatrix lu = {2, i, i, 3.0 * i};
   EXPECT_EQ(Solve(lu, 2, Op::kNone, {1, -3.0 + i}, 0), (ComplexMatrix{1, i}));
@@ -56,7 +56,7 @@ TEST_P(IterativeSolverTest, ComplexByHand) {
 
 TEST_P(IterativeSolverTest, AToleranceSavesAccuracy) {
   const int64_t n = 100;
-  // Divides L's strictly lower part by n, because the diagonal of this matrix is n while L's is 1.
+  // Divides the strictly lower part by n: the diagonal of this matrix is n, but that of L is 1.
   ComplexMatrix tame = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = j + 1; i < n; ++i) tame[i + j * n] /= static_cast<double>(n);
@@ -78,7 +78,7 @@ TEST_P(IterativeSolverTest, NanIsDeliveredNotAccepted) {
   std::vector<Complex> wrong = {NAN, INFINITY};
   if (IsComplex(dtype_)) wrong.insert(wrong.end(), {Complex{0, NAN}, Complex{0, INFINITY}});
   for (const Complex bad : wrong) {
-    // In column 0 and row 2 of L.
+    // The bad element is in row 2 and column 0 of L.
     const ComplexMatrix lu = {1, 0.5, bad, 0, 1, 0.5, 0, 0, 1};
     const Complex x = Solve(lu, 3, Op::kNone, {1, 1, 1}, 0.5)[2];
     EXPECT_FALSE(std::isfinite(x.real()) && std::isfinite(x.imag())) << bad;
@@ -86,7 +86,7 @@ TEST_P(IterativeSolverTest, NanIsDeliveredNotAccepted) {
 }
 
 TEST_P(IterativeSolverTest, ALateChangeIsNotMissed) {
-  // A chain of n steps whose last element changes only in the last sweep.
+  // Each element depends on the previous one, so that the last changes only in the last sweep.
   const int64_t n = 50;
   ComplexMatrix lu(n * n);
   for (int64_t i = 0; i < n; ++i) lu[i + i * n] = 1;

@@ -18,12 +18,12 @@ namespace {
 template <class T>
 struct Swept {
   std::vector<T> x;
-  double largest = 0;  // over all finite iterates
+  double largest = 0;  // largest finite modulus of any iterate
 };
 
-// x := T^-1 b by sweeps over the whole triangle until nothing changes. Each sweep uses the previous
-// iterate. A change to NaN does not count. With `lower`, T is L with its diagonal, otherwise the
-// unit upper triangular U.
+// Computes T^-1 b by sweeps over the whole triangle until nothing changes. Each sweep uses only the
+// previous iterate. A change to NaN does not count as a change. If `lower`, T is L with its
+// diagonal; otherwise T is the unit upper triangular U.
 template <class T>
 Swept<T> SweepWhole(const std::vector<T>& lu, int64_t n, bool lower, const std::vector<T>& b) {
   Swept<T> swept{b, 0};
@@ -56,8 +56,8 @@ class PublishedIsTest : public ::testing::Test {
   JobRunner runner_{*device_};
 };
 
-// Checks whether the published solver has a result, and the size of its iterates. The factors use
-// conditional pivoting, as in the publication.
+// Expects that the result of the published solver is finite if `valid`, and that its largest
+// iterate is from `least` to `most`. The factors use conditional pivoting, as in the publication.
 template <class T>
 void PublishedIsTest::Check(const std::string& file, bool valid, double least, double most) {
   SCOPED_TRACE(file + " in " + std::string(NameOf(kDTypeOf<T>)));
@@ -81,7 +81,7 @@ void PublishedIsTest::Check(const std::string& file, bool valid, double least, d
   const double largest = std::max(y.largest, x.largest);
   EXPECT_GE(largest, least);
   EXPECT_LE(largest, most);
-  // Crout's solver gives the result of substitution for the same factors and B.
+  // For the same factors and B, Crout's iterative solver gives the result of substitution.
   SolveRequest solve;
   solve.dtype = kDTypeOf<T>;
   solve.solver = "is";
@@ -97,7 +97,7 @@ TEST_F(PublishedIsTest, TransientsOverflowWhereItIsInvalid) {
   if (kSanitized) GTEST_SKIP() << "takes minutes in an instrumented build";
   Check<double>("hb/bp_0.mtx.gz", true, 0, 1e6);
   Check<float>("hb/bp_0.mtx.gz", true, 0, 1e6);
-  Check<double>("hb/bp_1400.mtx.gz", true, 1e39, 1e100);  // beyond float32
+  Check<double>("hb/bp_1400.mtx.gz", true, 1e39, 1e100);  // exceeds the range of float32
   Check<float>("hb/bp_1400.mtx.gz", false, 1e30, 1e39);
   Check<double>("suitesparse/orani678.mtx.gz", false, 1e200, INFINITY);
   Check<float>("suitesparse/orani678.mtx.gz", false, 1e30, 1e39);

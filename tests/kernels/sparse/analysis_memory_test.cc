@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that an analysis never holds more memory than AnalysisBytes() and its claims. All
-// allocations of this program are counted, except those of the ordering program.
+// Tests that an analysis never uses more memory than AnalysisBytes() and its claims. All
+// allocations of this program are counted, but not those of the ordering program.
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -21,7 +21,7 @@ namespace crout::testing {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
-// Small heap allocations.
+// Allowance in bytes for small allocations.
 constexpr int64_t kSlack = 4096;
 
 struct Case {
@@ -30,8 +30,8 @@ struct Case {
   AnalysisOptions options;
 };
 
-// In the last augmentation, the shortest path reaches every row from every earlier row, each time
-// with a smaller distance. This maximizes the size of the matching's queue.
+// A matrix that maximizes the queue of the matching: in the last augmentation, every row is reached
+// from every earlier row, each time with a smaller distance.
 PackedSparse Chain(int32_t n) {
   const double step = 200.0 / n;
   std::vector<SparseEntry> entries = {{1, 0, 1.0}, {0, n - 1, std::exp(-3 * step * n)}};
@@ -79,14 +79,15 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// Grants every claim and counts it.
+// Grants every claim to the counted heap.
 class Claims {
  public:
   explicit Claims(size_t base) : base_(base) {
     CountedHeap::Restart();
     CountedHeap::Grant(base);
   }
-  // Withdraws the previous claim only now: its memory may be held until the next allocation.
+  // Withdraws the previous claim only after granting the new one, because its memory may be in use
+  // until then.
   absl::Status operator()(size_t bytes) {
     CountedHeap::Grant(bytes);
     CountedHeap::Withdraw(std::exchange(claimed_, bytes));
@@ -110,7 +111,7 @@ TEST(SparseAnalysisMemoryTest, HoldsNoMoreThanWasClaimed) {
   }
 }
 
-// Rows are interchanged in every front as far as possible, and many positions are postponed.
+// Rows are interchanged in every front as much as possible, and many positions are postponed.
 TEST(SparseAnalysisMemoryTest, PostponesWithinWhatWasClaimed) {
   for (Case& one : Cases()) {
     if (!one.options.keep.empty()) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the analysis of sparse matrices against fill-in determined by elimination.
+// Tests the analysis of sparse matrices against the fill-in of a simple symbolic elimination.
 #include "kernels/sparse/analysis.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ std::vector<AnalysisCase> Cases() {
   return cases;
 }
 
-// Expects every entry of A exactly once, at a distinct place that corresponds to its position in B.
+// Expects that every entry of A is assembled exactly once, at the place of its permuted position.
 void CheckEntries(const AnySparse& a, const Analysis& analysis) {
   const SparseView<double> view = a.As<double>();
   std::vector<int32_t> row_position(a.n), column_position(a.n), entries;
@@ -57,7 +57,7 @@ void CheckEntries(const AnySparse& a, const Analysis& analysis) {
       if (place < d1) return analysis.first_position[f] + place;
       return analysis.border[analysis.border_start[f] + place - d1];
     };
-    // Reads in parts, like threads that share a front.
+    // Reads the columns in parts, as threads do that share a front.
     const int64_t part = std::max<int64_t>(1, size / 3);
     for (int64_t begin = 0; begin < size; begin += part) {
       const int64_t end = std::min(size, begin + part);
@@ -169,7 +169,7 @@ TEST(SparseAnalysisTest, CountsColumnsLikeElimination) {
   }
 }
 
-// Each part of the analysis takes more steps than there are between two polls.
+// The matrix is so large that each part of the analysis polls while it runs.
 TEST(SparseAnalysisTest, StopsInEveryPart) {
   constexpr int32_t kN = StopCounter::kStepsBetweenStops;
   const auto stopped = FailsWith(absl::StatusCode::kCancelled, "stopped");
@@ -214,8 +214,8 @@ TEST(SparseAnalysisTest, StopsAtEveryPoll) {
   int total_polls = 0;
   ASSERT_OK(Analyze(grid.view(), options, [&] { return ++total_polls < 0; }));
   EXPECT_GE(total_polls, 8);
-  // The wait for the child process polls a variable number of times. The earlier polls always
-  // occur.
+  // The first eight polls always occur. The number of later ones varies, because the analysis polls
+  // while it waits for the child process.
   for (int last = 1; last <= std::min(total_polls, 8); ++last) {
     int polls = 0;
     EXPECT_THAT(Analyze(grid.view(), options, [&] { return ++polls == last; }),

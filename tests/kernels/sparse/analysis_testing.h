@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Matrices and checks that the tests of the sparse analysis and of its orderings share.
+// Matrices and checks for the tests of the sparse analysis and of its orderings.
 #ifndef CROUT_TESTS_KERNELS_SPARSE_ANALYSIS_TESTING_H_
 #define CROUT_TESTS_KERNELS_SPARSE_ANALYSIS_TESTING_H_
 
@@ -25,6 +25,7 @@ struct AnalysisCase {
   PackedSparse a;
 };
 
+// Returns an n x n arrow matrix with a full first row and column.
 inline PackedSparse PackedArrow(int32_t n) {
   std::vector<SparseEntry> entries;
   for (int32_t i = 0; i < n; ++i) {
@@ -35,8 +36,8 @@ inline PackedSparse PackedArrow(int32_t n) {
   return PackEntries(entries, n, DType::kFloat64);
 }
 
-// Returns the rows below the diagonal in each column of L of the symmetrized P A P^T, determined by
-// elimination.
+// Returns the pattern of L for the symmetrized A permuted by `order`: for each column, the rows
+// below the diagonal. Computed by simple symbolic elimination.
 inline std::vector<std::set<int32_t>> Fill(const Graph& graph, const std::vector<int32_t>& order) {
   const auto n = static_cast<int32_t>(order.size());
   std::vector<int32_t> position(n);
@@ -64,8 +65,8 @@ inline bool IsPermutation(std::vector<int32_t> p) {
   return true;
 }
 
-// Checks the consistency of an Analysis. Every entry of L lies in a front, and the fronts contain
-// few zeros.
+// Expects that the analysis is consistent: every entry of L is in a front, the fronts contain few
+// zeros, and the tree and the levels match.
 inline void CheckAnalysis(const AnySparse& a, const Analysis& analysis) {
   ASSERT_EQ(analysis.n, a.n);
   ASSERT_EQ(static_cast<int64_t>(analysis.row_order.size()), a.n);
@@ -136,7 +137,7 @@ inline void CheckAnalysis(const AnySparse& a, const Analysis& analysis) {
   EXPECT_EQ(analysis.level_pair_entries, widest_pair);
 }
 
-// Returns options with this ordering and the ordering program of the build.
+// Returns options with this ordering and with the ordering program of the build.
 inline AnalysisOptions Ordered(OrderingMode ordering) {
   AnalysisOptions options;
   options.ordering = ordering;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the matching with the largest product: small matrices against every permutation, larger
-// ones by the properties of the scaled matrix.
+// Tests the matching with the largest product: for small matrices against every permutation, for
+// larger ones by the properties of the scaled matrix.
 #include "kernels/sparse/matching.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ double LargestLogProduct(const ComplexMatrix& a, int64_t n) {
   return largest;
 }
 
-// A matrix with about `density` n^2 entries of modulus 1e-3 to 1e3.
+// A matrix with about `density` * n^2 entries of modulus 1e-3 to 1e3.
 ComplexMatrix Scattered(int64_t n, double density, uint64_t seed, DType dtype) {
   const HostMatrix chance = RandomMatrix(n, n, seed);
   const HostMatrix size = RandomMatrix(n, n, seed + 1);
@@ -44,8 +44,8 @@ ComplexMatrix Scattered(int64_t n, double density, uint64_t seed, DType dtype) {
   return Rounded(a, dtype);
 }
 
-// Expects |diagonal| = 1 and |off-diagonal| <= 1 in the scaled and permuted matrix. Returns the
-// logarithm of the product.
+// Expects that the scaled and permuted matrix has moduli of 1 on the diagonal and of at most 1
+// elsewhere. Returns the logarithm of the product of the matched moduli in A.
 double CheckScaled(const ComplexMatrix& a, int64_t n, const Matching& matching) {
   double product = 0;
   std::vector<bool> taken(n);
@@ -101,8 +101,8 @@ TEST_P(MatchingTest, HoldsForEight) {
   EXPECT_NEAR(CheckScaled(a, 8, matching), LargestLogProduct(a, 8), 1e-9);
 }
 
-// Dual variables that bound every product prove that the product is the largest. The permutations
-// need not be tried.
+// Tries no permutations: the scales are dual variables, which prove that the product is the
+// largest.
 TEST_P(MatchingTest, ScalesLargeMatrices) {
   constexpr int64_t kN = 300;
   for (const double density : {0.02, 0.05, 0.5, 1.0}) {
@@ -179,8 +179,8 @@ TEST_F(MatchingTest, Stops) {
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
 }
 
-// The last columns have entries only in rows that are matched to the first columns, and every
-// column has as many entries. A single search for an exchange therefore takes about kHalf^2 steps.
+// All columns have entries in the same rows, half as many as columns. A search for a row of one of
+// the last columns therefore visits all kHalf^2 entries of the matched columns.
 TEST_F(MatchingTest, StopsBetweenExchanges) {
   constexpr int32_t kHalf = 700;
   std::vector<SparseEntry> entries;
@@ -188,7 +188,7 @@ TEST_F(MatchingTest, StopsBetweenExchanges) {
     for (int32_t i = 0; i < kHalf; ++i) entries.push_back({i, j, 1.0});
   }
   const PackedSparse a = PackEntries(entries, 2 * kHalf, DType::kFloat64);
-  int polls = 0;  // The first poll precedes the assignment.
+  int polls = 0;  // the first poll precedes the assignment
   EXPECT_THAT(MaximumProductMatching(a.view(), [&] { return ++polls == 2; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
   EXPECT_EQ(polls, 2);

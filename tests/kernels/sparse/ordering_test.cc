@@ -55,14 +55,15 @@ TEST(SparseOrderingTest, OrdersByDegreeBeyond32Bits) {
   const std::vector<int32_t> order = OrderByMinimumDegree(graph);
   EXPECT_TRUE(IsPermutation(order));
   EXPECT_EQ(OrderByMinimumDegree(graph, /*most=*/0), order);
-  // A graph too large to be created here; it is not sent to the program.
+  // An inconsistent graph in place of one that is too large to create. It is refused before its
+  // neighbours are read.
   const Graph large = {.start = {0, kMaxFor32Bits}, .neighbour = {}};
   EXPECT_THAT(
       OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, large, kNeverStop),
       FailsWith(absl::StatusCode::kResourceExhausted, "indices"));
 }
 
-// Returns a graph with these edges, each of which is given once.
+// Returns an undirected graph with these edges, each given in one direction.
 Graph MakeGraph(int32_t vertices, const std::vector<std::pair<int32_t, int32_t>>& edges) {
   std::vector<std::set<int32_t>> neighbours(vertices);
   for (const auto& [v, w] : edges) {
@@ -103,7 +104,7 @@ TEST(SparseOrderingTest, OrdersNoGraphWithACycleAsAForest) {
   EXPECT_THAT(OrderForest(MakeGraph(3, {})), ::testing::Optional(::testing::SizeIs(3)));
 }
 
-// AMD may take long for a star of this size, so the program would be used.
+// If the star were not detected as a forest, the program would order it, because AMD may take long.
 TEST(SparseOrderingTest, StartsNoProgramForAForest) {
   const PackedSparse arrow = PackedArrow(50000);
   ASSERT_FALSE(IsMinimumDegreeFast(50000, 2 * 49999));
@@ -118,7 +119,7 @@ absl::StatusOr<std::vector<int32_t>> Dissect(const Graph& graph, StopRequested s
   return OrderInProcess(OrderingProgram(), OrderingMethod::kNestedDissection, graph, stop);
 }
 
-// Graphs with more vertices than the program orders without dissection.
+// The graphs have more vertices than the program orders without dissection.
 TEST(SparseOrderingTest, DissectsLargeGraphs) {
   constexpr int32_t kN = 40000;
   std::vector<SparseEntry> star, path, islands;
@@ -183,7 +184,7 @@ TEST(SparseOrderingTest, DissectsFromTheGivenWorkOn) {
 
 TEST(SparseOrderingTest, OrdersWithoutTheProgram) {
   const PackedSparse grid = PackEntries(GridEntries(40, 2), 1600, DType::kFloat64);
-  // A missing program, one that fails, and one with a wrong answer.
+  // No program, a missing one, one that fails, and one with an invalid answer.
   for (const char* program : {"", "/nonexistent/crout-order", "/bin/false", "/bin/cat"}) {
     SCOPED_TRACE(program);
     AnalysisOptions options = Ordered(OrderingMode::kNestedDissection);
@@ -194,7 +195,7 @@ TEST(SparseOrderingTest, OrdersWithoutTheProgram) {
   }
 }
 
-// A grid larger than minimum degree orders in this process.
+// A grid that is too large for minimum degree in this process.
 PackedSparse LongGrid() {
   constexpr int32_t kSide = 120;
   PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
@@ -212,7 +213,7 @@ TEST(SparseOrderingTest, TheProgramOrdersByDegreeLikeTheLibrary) {
 }
 
 TEST(SparseOrderingTest, ChoosesTheOrderingOfLessWorkForLargeGraphs) {
-  constexpr int64_t kSide = 320;  // above 100,000 unknowns both methods run concurrently
+  constexpr int64_t kSide = 320;  // above 100,000 unknowns, both methods run concurrently
   const PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Analysis both,
                        Analyze(grid.view(), Ordered(OrderingMode::kAuto), kNeverStop));
@@ -239,7 +240,7 @@ TEST(SparseOrderingTest, RefusesLongOrdersWithoutTheProgram) {
   }
 }
 
-// The system can create no more processes.
+// The failpoint simulates a system that cannot create a process.
 TEST(SparseOrderingTest, RefusesLongOrdersWhereNoProcessStarts) {
   Failpoints failpoints;
   failpoints.Fail("ordering.start", absl::ResourceExhaustedError("no process is left"));
@@ -253,7 +254,7 @@ TEST(SparseOrderingTest, RefusesLongOrdersWhereNoProcessStarts) {
   EXPECT_EQ(analysis.ordering, "amd");
 }
 
-// A program that reads the graph and never answers replaces an ordering that takes forever.
+// A program that reads the graph and never answers simulates an ordering that takes very long.
 TEST(SparseOrderingTest, StopsEveryOrdering) {
   const std::string program = absl::StrCat(::testing::TempDir(), "order_without_answer_", getpid());
   std::ofstream(program) << "#!/bin/sh\nexec cat > /dev/null\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that failpoints have the requested effects, and none otherwise.
+// Tests that failpoints have the requested effects, and no effect without a request.
 #include "tests/support/failpoints.h"
 
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// Without this rule, a job of some microseconds took as long as a sleep, many times its own time.
+// If the wait for a job of some microseconds slept, it would take many times as long as the job.
 TEST(PollPauseTest, SmallJobsAreNotSleptOver) {
   EXPECT_EQ(PollPause(nanoseconds(0)), nanoseconds(0));
   EXPECT_EQ(PollPause(microseconds(199)), nanoseconds(0));

@@ -56,7 +56,7 @@ TEST(ThreadPoolTest, ThreadsRunSideBySide) {
   Mutex mutex;
   CondVar changed;
   int arrived = 0;
-  ThreadPool pool(3);  // joins before the variables above are destroyed
+  ThreadPool pool(3);  // its destructor joins the threads before `mutex` is destroyed
   EXPECT_EQ(pool.thread_count(), 3);
   for (int i = 0; i < 3; ++i) {
     pool.Schedule([&] {  // ends only after all three have begun
@@ -87,7 +87,7 @@ TEST(ThreadPoolTest, DestructorRunsWhatTasksSchedule) {
 TEST(ThreadPoolTest, TakesMoveOnlyTasks) {
   int result = 0;
   {
-    ThreadPool pool(0);  // has at least one thread
+    ThreadPool pool(0);  // a pool has at least one thread
     EXPECT_EQ(pool.thread_count(), 1);
     pool.Schedule([&result, owned = std::make_unique<int>(7)] { result = *owned; });
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of tokens and of the identity file.
+// Tests tokens and the identity file.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ std::string LineOf(const std::string& token) {
   return absl::StrCat("token = ", FormatTokenHash(HashToken(token)));
 }
 
-// Returns the name of the identity that `credentials` prove, or "" if there is none.
+// Returns the name of the identity with these `credentials`, or "" if there is none.
 std::string NameOf(const Identities& identities, const Credentials& credentials,
                    absl::Time now = absl::UnixEpoch()) {
   const IdentityMatch found = identities.Match(credentials, now);
@@ -46,7 +46,7 @@ TEST(TokenTest, TokensAreRandomAndTheirHashesStandForThem) {
   EXPECT_EQ(tokens.size(), 100u);
   EXPECT_THAT(*tokens.begin(), MatchesRegex("crout_[A-Za-z0-9_-]+"));
   EXPECT_EQ(tokens.begin()->size(), 49u);
-  // FIPS 180-2, appendix B.1.
+  // The expected hash is from FIPS 180-2, appendix B.1.
   EXPECT_EQ(FormatTokenHash(HashToken("abc")),
             "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(ParseTokenHash(FormatTokenHash(HashToken("abc"))), HashToken("abc"));
@@ -167,8 +167,8 @@ TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
   EXPECT_EQ(NameOf(*(*reloader)->current(), {HashToken("a"), {}}), "");
 }
 
-// A truncated line can grant more than the whole line: a tenant with a shorter name, or a token
-// that never expires.
+// A file that ends within a line is refused, because a truncated line can grant more than the whole
+// line: access to a tenant with a shorter name, or a token that never expires.
 TEST_F(IdentityKeeperTest, HalfALineIsNotTaken) {
   const std::string whole =
       "[a]\nroles = solve\ntenants = one-of-many\n" + LineOf("a") + " until 2027-01-31T00:00:00Z\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tokens signed by an authority, and forged or invalid ones.
+// Tests tokens signed by an authority, and forged or invalid ones.
 #include "server/auth/token_keys.h"
 
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ const SignedTokenSettings kSettings = {"", "https://sso.example", "crout"};
 
 absl::Time At(int seconds) { return absl::FromUnixSeconds(seconds); }
 
-// Keys are slow to generate: all tests share one of each kind.
+// All tests share one key of each kind, because generating keys is slow.
 const TokenAuthority& Rsa() {
   static const TokenAuthority authority("rsa", "RS256");
   return authority;
@@ -77,7 +77,7 @@ TEST_F(TokenKeysTest, TakesWhatItsKeysHaveSigned) {
 }
 
 TEST(TokenKeySetTest, ReadsTheExampleOfTheStandard) {
-  // RFC 7515, A.3.
+  // The key is from RFC 7515, A.3.
   EXPECT_EQ(Refusal(Set({R"({"kty":"EC","crv":"P-256","kid":"a3",
       "x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
       "y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"})"})),
@@ -113,7 +113,7 @@ TEST_F(TokenKeysTest, AnotherKeyOrTextIsNotTaken) {
     EXPECT_FALSE(Takes(token + "."));
     EXPECT_FALSE(Takes(" " + token));
   }
-  const std::string zeros(64, 0);  // r = s = 0: CVE-2022-21449, of another library
+  const std::string zeros(64, 0);  // r = s = 0, as in CVE-2022-21449
   EXPECT_FALSE(Takes(absl::StrCat(EncodeBase64Url(Ec().Header()), ".", EncodeBase64Url(kClaims),
                                   ".", EncodeBase64Url(zeros))));
 }
@@ -199,7 +199,7 @@ TEST(SignedTokensTest, IdentitiesValidateTheClaimsOfAToken) {
   ASSERT_NE(good.identity, nullptr);
   EXPECT_EQ(good.identity->name, "alice");
   EXPECT_EQ(good.end, At(2030));
-  // Clocks may differ by 30 s.
+  // A token may be up to 30 s early, because clocks differ.
   EXPECT_NE(judged("", "", 970).identity, nullptr);
   EXPECT_EQ(judged("", "", 969).error, CredentialError::kEarlyToken);
   EXPECT_NE(judged("", "", 2029).identity, nullptr);
@@ -268,7 +268,7 @@ TEST_F(KeysFileTest, IsTakenAnewWhenItIsGood) {
   EXPECT_FALSE(takes(Rsa())) << "the subject's line is gone";
 }
 
-// Anyone who can write to the file decides which tokens are valid.
+// The file is refused if others can write to it, because its keys decide which tokens are valid.
 TEST_F(KeysFileTest, IsNotTakenWhereOthersMayWriteToIt) {
   Write(identities_, kPerson);
   Write(keys_, Ec().Jwks());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The engine without a transport: factors, solves, evicts and runs a series. Links neither gRPC nor
-// protobuf.
+// Tests the engine without a transport: factors, solves, evicts and runs a series. Links neither
+// gRPC nor protobuf.
 #include "server/engine/engine.h"
 
 #include <algorithm>
@@ -193,7 +193,7 @@ class EngineTest : public ::testing::Test {
     return HostMatrix(values, values + elements);
   }
 
-  host::Executor executor_{2};  // of the sparse method; outlives the devices
+  host::Executor executor_{2};  // for the sparse method; outlives the devices
   testing::CountingResource host_memory_{size_t{64} << 20};
   CountingEvents events_;
   TenantLoads loads_;
@@ -264,8 +264,8 @@ TEST_F(EngineTest, RefusesAnOptionByItsField) {
   EXPECT_THAT(FieldOf(plan.status()), ::testing::Optional(::testing::HasSubstr("pivot_threshold")));
 }
 
-// The budget holds one factor. The second moves the first to host memory, from which a solve
-// promotes it.
+// One factor fits in the budget. The second factor moves the first to host memory, and a solve
+// promotes it again.
 TEST_F(EngineTest, MovesFactorsBetweenTheTiers) {
   Start(/*device_bytes=*/8 * kN * kN * sizeof(double));
   const HostMatrix a = RandomMatrix(kN, kN, 1);

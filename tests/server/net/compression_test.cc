@@ -10,7 +10,7 @@
 namespace crout {
 namespace {
 
-// Decompresses with zlib's gzip support, at most `limit` bytes.
+// Decompresses gzip data with zlib. Returns at most `limit` bytes.
 std::string Unpacked(const std::string& packed, size_t limit) {
   std::string text(limit, '\0');
   z_stream stream = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Failed allocations on the threads of an HTTP server: a request may get no reply, but the port
-// keeps serving.
+// Tests failed allocations on the threads of an HTTP server: a request may get no reply, but the
+// server continues to serve others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -62,7 +62,7 @@ class HttpServerTest : public ::testing::Test {
   std::string Fetch(const std::string& method, const std::string& path) {
     return HttpRequest(server_->address(), method, path);
   }
-  // Sends `bytes`, half-closes, and returns the whole reply.
+  // Sends `bytes`, closes the sending direction, and returns all replies.
   std::string SendBytes(const std::string& bytes) {
     HttpPeer peer(server_->address());
     peer.Send(bytes);
@@ -177,8 +177,8 @@ TEST_F(HttpServerTest, PagesAreCompressedForClientsThatAcceptIt) {
   }
 }
 
-// The peers stay far below the connection limit, and their requests do not time out during the
-// test.
+// The connection limit is far larger than the number of peers, and their requests do not time out
+// during the test.
 TEST_F(HttpServerTest, HalfSentRequestsDoNotDelayOthers) {
   Start(Pages(), {.connections = 1000, .request = std::chrono::hours(1)});
   std::vector<std::unique_ptr<HttpPeer>> peers;
@@ -202,7 +202,7 @@ TEST_F(HttpServerTest, ConnectionsBeyondTheLimitDisplaceTheOneThatWaitsLongest) 
   std::vector<std::unique_ptr<HttpPeer>> peers;
   for (int i = 0; i < 3; ++i) {
     peers.push_back(std::make_unique<HttpPeer>(server_->address()));
-    // A reply proves that the server has accepted the connection, which fixes the order.
+    // The reply shows that the server has accepted the connection. This determines the order.
     ASSERT_TRUE(peers.back()->Send(kGet));
     EXPECT_THAT(peers.back()->ReadReply(), EndsWith("a page\n"));
     ASSERT_TRUE(peers.back()->Send("GET /"));
@@ -250,8 +250,8 @@ TEST_F(HttpServerTest, PeersThatDoNotReadAreClosed) {
   EXPECT_LT(peer.ReadToEnd().size(), size_t{32} << 20);
 }
 
-// A page that blocks delays only its own requests. Requests that arrive meanwhile share one
-// rendering.
+// A page that blocks delays only requests for it. All requests that arrive while it is rendered
+// share the next rendering.
 TEST_F(HttpServerTest, PagesThatBlockAreMadeOneAtATime) {
   auto gate = std::make_shared<Gate>();
   gate->Close();
@@ -280,8 +280,8 @@ TEST_F(HttpServerTest, PagesThatBlockAreMadeOneAtATime) {
   EXPECT_EQ(gate->arrivals(), 2);
 }
 
-// Thread-local memory of linked libraries comes out of every thread's stack. OpenBLAS takes 60 KiB,
-// which left server threads with stacks of 100 KB too little to answer 404.
+// Thread-local memory of linked libraries reduces the stack of every thread. OpenBLAS takes 60 KiB,
+// so server threads with stacks of 100 KB could not even answer 404.
 TEST_F(HttpServerTest, ThreadsHaveStacksOfTheSystemsSize) {
   Start(Pages());
   for (const char* path : {"/stack", "/slow_stack"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Names of the peers whose shares calls are charged to.
+// Tests the names of peers, to whose shares calls are charged.
 #include "server/net/peer_name.h"
 
 #include <string>

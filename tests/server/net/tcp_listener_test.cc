@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Connections that are accepted, rejected and closed.
+// Tests which connections are accepted, rejected and closed.
 #include "server/net/tcp_listener.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@
 namespace crout {
 namespace {
 
-// Collects the connections in place of gRPC.
+// Takes the accepted connections in place of gRPC.
 class AcceptedSockets {
  public:
   ~AcceptedSockets() {
@@ -36,7 +36,7 @@ class AcceptedSockets {
     fds_.push_back(fd);
     changed_.SignalAll();
   }
-  // Blocks until there are `count` connections.
+  // Blocks until at least `count` connections are open.
   void WaitFor(size_t count) {
     MutexLock lock(&mutex_);
     while (fds_.size() < count) changed_.Wait(&mutex_);
@@ -88,7 +88,7 @@ class Socket {
   Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Socket& operator=(Socket&&) = delete;
 
-  // Blocks until the other side has closed the connection.
+  // Blocks until the listener's side has closed the connection.
   void WaitUntilClosed() const {
     char byte;
     EXPECT_LE(recv(fd_, &byte, 1, 0), 0);
@@ -97,7 +97,7 @@ class Socket {
   void Send(size_t bytes) const {
     EXPECT_EQ(send(fd_, std::string(bytes, 'x').data(), bytes, 0), static_cast<ssize_t>(bytes));
   }
-  // Returns this end's address as the other side sees it.
+  // Returns the address of this end.
   TcpPeer peer() const {
     sockaddr_in address = {};
     socklen_t size = sizeof address;
@@ -117,7 +117,8 @@ sockaddr_in Loopback(const char* host, int port) {
   return address;
 }
 
-// Connects from the given loopback address. The socket is not open if nothing listens on the port.
+// Connects from the loopback address `host`. If nothing listens on the port, the socket is not
+// open.
 Socket ConnectFrom(const char* host, int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in from = Loopback(host, 0);

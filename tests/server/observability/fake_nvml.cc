@@ -32,7 +32,7 @@ struct Event {
   unsigned gpu_instance, compute_instance;
 };
 
-// Answers a query about a GPU, unless the GPU is lost or the handle is not the GPU's.
+// Answers a query about the GPU. Returns an error if `device` is not its handle or the GPU is lost.
 template <class Number>
 int Answer(void* device, Number* out, Number value) {
   const std::lock_guard lock(mutex);
@@ -94,7 +94,7 @@ int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
 int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
   return Answer(device, milliwatts, 700000U);
 }
-// nvmlDeviceGetTotalEnergyConsumption is missing, as in an old driver.
+// nvmlDeviceGetTotalEnergyConsumption is not defined, as in the library of an old driver.
 int nvmlDeviceGetTemperature(void* device, int sensor, unsigned* celsius) {
   if (sensor != 0) return kNotSupported;
   unsigned temperature = 0;

@@ -46,8 +46,7 @@ TEST(StatusFiguresTest, LatenciesByDecadeAndQuantile) {
   const HistogramReading reading = metrics.ReadPhase(JobPhase::kFactor);
   EXPECT_EQ(reading.count, 7u);
   EXPECT_EQ(ByDecade(reading), (DecadeCounts{2, 0, 1, 0, 2, 0, 2}));
-  // The fourth of seven values: 0.5 s is the bound of its bucket, 0.4 s the bound of the bucket
-  // before.
+  // The fourth of the seven values is in the bucket from 0.4 s to 0.5 s.
   EXPECT_DOUBLE_EQ(Quantile(reading, 4.0 / 7), 0.5);
   EXPECT_DOUBLE_EQ(Quantile(reading, 3.5 / 7), 0.45);
   EXPECT_DOUBLE_EQ(Quantile(reading, 1), 3600) << "the highest bound";

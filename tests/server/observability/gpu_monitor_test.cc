@@ -35,8 +35,7 @@ class GpuMonitorTest : public ::testing::Test {
   void Set(const FakeNvmlState& state) { Function<FakeNvmlSet>("crout_fake_nvml_set")(&state); }
   void Raise(unsigned long long xid) { Function<FakeNvmlRaise>("crout_fake_nvml_raise")(xid); }
 
-  // Waits until the reading of the monitor's last GPU satisfies `condition`, and returns that
-  // reading.
+  // Waits until the reading of the monitor's last GPU satisfies `condition`. Returns this reading.
   static GpuReading Wait(const GpuMonitor& monitor,
                          const std::function<bool(const GpuReading&)>& condition) {
     std::optional<GpuReading> reading;
@@ -84,7 +83,7 @@ TEST_F(GpuMonitorTest, MissingReadingsAreOmitted) {
   const GpuMonitor monitor({{"cuda:0", kPciBusId}}, CROUT_FAKE_NVML);
   const GpuReading reading = First(monitor);
   EXPECT_FALSE(reading.power_watts.has_value());
-  EXPECT_FALSE(reading.energy_joules.has_value());  // the library lacks that function
+  EXPECT_FALSE(reading.energy_joules.has_value());  // the library does not define this function
   EXPECT_FALSE(reading.xid_errors.has_value());
   EXPECT_FALSE(reading.last_xid.has_value());
   EXPECT_TRUE(reading.power_limit_watts.has_value());
@@ -134,7 +133,7 @@ TEST_F(GpuMonitorTest, AMissingLibraryDriverOrGpuMeansNoReadings) {
   EXPECT_FALSE(monitor.last().front().has_value());
 }
 
-// Scrapes the metrics of two devices, of which the second has `reading`.
+// Returns the metrics of two devices. `reading` is the reading of the second.
 std::string Scrape(const std::optional<GpuReading>& reading) {
   Metrics metrics({.devices = {{"host", {}, {}}, {"cuda:0", {}, {}}}, .cuda = "none"});
   metrics.SetStateSource([&] {

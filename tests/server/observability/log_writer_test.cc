@@ -19,13 +19,13 @@ constexpr size_t kCapacity = 20'000;  // more than the pipe holds
 constexpr std::chrono::milliseconds kFlushTimeout(50);
 constexpr std::chrono::seconds kLong(60);
 
-// A pipe whose write end stays open, since the writer's thread outlives the test.
+// A pipe whose write end remains open, because the writer's thread outlives the test.
 struct Pipe {
   Pipe() {
     EXPECT_EQ(pipe(ends.data()), 0);
     EXPECT_EQ(fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes), kPipeBytes);
   }
-  // Reads until `bytes` bytes have arrived.
+  // Reads at least `bytes` bytes, or to the end.
   std::string Read(size_t bytes) const {
     std::string text;
     char buffer[1024];
@@ -64,8 +64,8 @@ TEST(LogWriterTest, ReaderDoesNotRead) {
   const auto taken = [&] { return (lines - writer->dropped()) * Line(0).size(); };
   push(5000);  // does not block
   EXPECT_FALSE(writer->Flush(kFlushTimeout)) << "it waits no longer than for that";
-  // Push until more bytes are accepted than the queue and the pipe hold. The writer's thread holds
-  // the rest, and takes no more until it has written them.
+  // Pushes until more bytes are accepted than the queue and the pipe can contain. The writer's
+  // thread then has taken the other bytes, and takes no more before it has written them.
   while (taken() <= kCapacity + kPipeBytes) {
     push(100);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -73,7 +73,7 @@ TEST(LogWriterTest, ReaderDoesNotRead) {
   push(5000);
   EXPECT_GT(writer->dropped(), 0u);
   EXPECT_EQ(writer->TakeUnreported(), 0u) << "there is no room to report them";
-  // Accepted lines are written completely and in order once the pipe is read.
+  // When the pipe is read, the accepted lines are written completely and in order.
   const uint64_t dropped = writer->dropped();
   const size_t expected = taken();
   const std::string text = pipe.Read(expected);

@@ -162,7 +162,7 @@ TEST(MetricsTest, CountsWhatIsRecorded) {
     metrics.CountSolverFallback(fallback);
   }
   metrics.CountIterations("icm", Start::kWarm, 3, 2, 1);
-  metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);  // does not iterate
+  metrics.CountIterations("getrf", Start::kCold, 9, 9, 9);  // ignored: getrf does not iterate
   metrics.CountPoorResult("cm", PoorResult::kComplement);
   metrics.CountPoorResult("cm", PoorResult::kComplement);
   metrics.OnHit(Tier::kHost);
@@ -212,7 +212,7 @@ TEST(MetricsTest, DurationsGoToTheirSizeClass) {
   Metrics metrics(TwoDevices());
   metrics.device(0).ObserveFactor("cmpp", DType::kFloat64, 65, 0.5);
   metrics.device(1).ObserveSolve("trsm", DType::kFloat32, 100000, 2);
-  metrics.device(1).ObserveFactor("cmpp", DType::kFloat64, 65, 0.5);  // this device has no cmpp
+  metrics.device(1).ObserveFactor("cmpp", DType::kFloat64, 65, 0.5);  // the device has no cmpp
   const std::string text = metrics.Scrape();
   EXPECT_THAT(SampleOf(text,
                        "crout_factor_duration_seconds_sum{algorithm=\"cmpp\",device=\"host\","
@@ -331,7 +331,7 @@ TEST(MetricsTest, ScrapesBesideUpdates) {
               Optional(2 * kRounds));
 }
 
-// promtool checks names, units and help texts.
+// promtool checks the names, units and help texts of the metrics.
 TEST(MetricsTest, PassesPromtool) {
   if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "promtool not found";
   Metrics metrics(TwoDevices());

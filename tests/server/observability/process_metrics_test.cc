@@ -17,7 +17,7 @@
 namespace crout {
 namespace {
 
-// Fields 3 to 25 of a line of /proc/PID/stat, see proc(5).
+// Fields 3 to 25 of /proc/PID/stat; see proc(5).
 constexpr char kAfterName[] =
     " S 1 2 3 0 -1 4194304 100 0 0 0 250 30 0 0 20 0 7 0 123456 8192000 1500 18446744073709551615";
 

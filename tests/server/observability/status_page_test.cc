@@ -185,7 +185,7 @@ TEST(StatusPageTest, HeatMapOfASmallRunHasARectangleForEachLevelInARow) {
   EXPECT_THAT(page, Not(HasSubstr("Each cell shows")));
 }
 
-// Every part of the page has a bounded size, whatever callers send.
+// Every part of the page has a limited size, whatever callers send.
 TEST(StatusPageTest, SizeIsBounded) {
   StatusView view = SmallView();
   const std::string longest(4096, '&');
@@ -222,7 +222,7 @@ std::vector<double> SecondsOf(const RecentWork& work) {
 }
 
 TEST(RecentWorkTest, KeepsTheSlowestCallsOfTheLastHour) {
-  Failpoints failpoints;  // for the clock
+  Failpoints failpoints;  // controls the clock
   RecentWork work;
   int described = 0;
   const auto end = [&](double seconds) {

@@ -66,7 +66,7 @@ TracedCall SolveOf(const std::string& tenant) {
   call.ended = absl::FromUnixSeconds(1'800'000'002);
   call.phases[static_cast<size_t>(JobPhase::kQueue)] = 0.5;
   call.phases[static_cast<size_t>(JobPhase::kSolve)] = 1;
-  call.phases[static_cast<size_t>(JobPhase::kSend)] = 0.75;  // 2.25 s in total: phases overlap
+  call.phases[static_cast<size_t>(JobPhase::kSend)] = 0.75;  // phases overlap: their sum is 2.25 s
   return traced;
 }
 
@@ -113,8 +113,7 @@ TEST(OtlpJsonTest, FailuresOfTheServerAreErrorsAndTextsStayTexts) {
   EXPECT_EQ(code_of(absl::StatusCode::kNotFound), 0);
 }
 
-// Listens on 127.0.0.1 and answers each connection with `reply`; with an empty `reply` it never
-// answers.
+// Listens on 127.0.0.1 and answers each request with `reply`. Never answers if `reply` is empty.
 class Receiver {
  public:
   explicit Receiver(std::string reply) : reply_(std::move(reply)) {
@@ -135,7 +134,7 @@ class Receiver {
     for (const int connection : connections_) close(connection);
     close(fd_);
   }
-  Receiver(const Receiver&) = delete;  // owns sockets
+  Receiver(const Receiver&) = delete;  // It owns sockets.
   Receiver& operator=(const Receiver&) = delete;
 
   const std::string& url() const { return url_; }
@@ -147,7 +146,7 @@ class Receiver {
       connections_.push_back(connection);
       char buffer[4096];
       std::string request;
-      // A request counts once its whole body has arrived.
+      // A request counts when its whole body has arrived.
       while (request.find("]}]}]}") == std::string::npos) {
         const ssize_t got = read(connection, buffer, sizeof buffer);
         if (got <= 0) break;
@@ -197,7 +196,7 @@ TEST(TraceExporterTest, SendsTheRestAtItsEnd) {
   EXPECT_EQ(receiver.requests(), 1);
 }
 
-// Expects that spans sent to the receiver at `url` are counted as failed sends and nothing else.
+// Expects that spans for the receiver at `url` are counted as failed sends, and not otherwise.
 void ExpectDropped(const std::string& url) {
   const auto exporter = *TraceExporter::Create(url, Quick());
   for (uint64_t i = 1; i <= 3; ++i) {
@@ -243,10 +242,10 @@ TEST(TraceExporterTest, AStuckReceiverDelaysNeitherCallsNorTheEnd) {
   options.shutdown_timeout = std::chrono::milliseconds(10);
   auto exporter = *TraceExporter::Create(silent.url(), options);
   exporter->Add(SolveOf("a"));
-  ASSERT_TRUE(Eventually([&] { return silent.requests() == 1; }));  // blocks the thread
+  ASSERT_TRUE(Eventually([&] { return silent.requests() == 1; }));  // now waits for the reply
   for (int i = 0; i < 15; ++i) exporter->Add(SolveOf("a"));
   EXPECT_EQ(exporter->dropped(TraceDrop::kQueueFull), 5);
-  exporter.reset();  // would take an hour if it waited
+  exporter.reset();  // must not wait an hour for the reply
 }
 
 TEST(TraceExporterTest, AnEndpointIsAPlainHttpUrl) {

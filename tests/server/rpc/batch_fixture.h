@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fixture for batch RPC tests: a server that accepts batches, encoders for payloads, and helpers
-// that run whole calls.
+// A fixture for RPC tests of batches: a server that accepts them, encoders of payloads, and
+// functions that run whole calls.
 #ifndef CROUT_TESTS_SERVER_RPC_BATCH_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_BATCH_FIXTURE_H_
 
@@ -20,7 +20,7 @@
 
 namespace crout::testing {
 
-// One matrix of a batch, column-major.
+// A rows x cols matrix of a batch, column-major.
 struct Member {
   int64_t rows = 0;
   int64_t cols = 0;
@@ -37,8 +37,9 @@ struct Encoded {
   std::string data;
 };
 
-// Encodes members as (first number, columns) pairs followed by packed values. `first` supplies the
-// first number of each pair; by default it is the member's row count.
+// Encodes members in float64 in the wire format: a pair of numbers for each member, then the
+// values. The second number is the number of columns. The first is the element of `first`, by
+// default the number of rows.
 inline Encoded Encode(const std::vector<Member>& members, const std::vector<int64_t>& first = {}) {
   std::vector<MatrixShape> shapes;
   for (const Member& member : members) shapes.push_back({member.rows, member.cols});
@@ -67,6 +68,7 @@ inline Encoded Encode(const std::vector<Member>& members, const std::vector<int6
   return encoded;
 }
 
+// Returns the `count` numbers that begin at byte `offset`.
 template <class T>
 std::vector<T> Array(const std::string& data, size_t offset, size_t count) {
   std::vector<T> values(count);
@@ -80,6 +82,7 @@ struct Factored {
   std::string figures;
 };
 
+// The vectors have one element per right-hand side.
 struct SolvedSystems {
   grpc::Status status;
   v1::SolveResult result;
@@ -88,6 +91,7 @@ struct SolvedSystems {
   std::vector<int32_t> info;
 };
 
+// Matrices are in float64. Functions that run a call return its status.
 class RpcBatchTest : public RpcTest {
  protected:
   void SetUp() override { Start(SmallConfig()); }
@@ -111,7 +115,7 @@ class RpcBatchTest : public RpcTest {
     v1::FactorizeRequest request;
     *request.mutable_header() = header;
     stream->Write(request);
-    // Split the payload so that neither part ends at a member boundary.
+    // Splits the payload in two messages at a byte within a member.
     for (const auto& [begin, count] :
          {std::pair(size_t{0}, data.size() / 2 + 1), std::pair(data.size() / 2 + 1, data.size())}) {
       v1::FactorizeRequest next;

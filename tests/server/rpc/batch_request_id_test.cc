@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The request_id of a batch: its factors are made once, and every call with that id returns their
-// figures.
+// Tests the request_id of a batch: its factors are computed once, and every call with this
+// request_id returns their figures.
 #include <future>
 #include <string>
 #include <thread>

@@ -87,8 +87,8 @@ class RpcBatchSolveTest : public RpcBatchTest {
     return downloaded;
   }
 
-  // Returns the factor ratio of member k of a download. `members` must contain all downloaded
-  // members up to k.
+  // Returns the factor ratio (tests/support/ratios.h) of member k of a download. `members` must
+  // contain the downloaded members.
   static double Ratio(const Downloaded& downloaded, const std::vector<Member>& members, size_t k) {
     size_t values = members.size() * sizeof(MatrixShape);
     size_t pivots = values + static_cast<size_t>(downloaded.header.batch().value_bytes());
@@ -105,7 +105,7 @@ class RpcBatchSolveTest : public RpcBatchTest {
                        UnitDiagonal::kL, DType::kFloat64);
   }
 
-  // Indexes of the members of Mixed() to solve with.
+  // Returns the indices of the members of Mixed() to solve with.
   static std::vector<int64_t> Systems() { return {0, 1, 3}; }
   static std::vector<Member> Sides() {
     return {Random(5, 2, 11), Random(1, 3, 12), Random(40, 1, 13)};
@@ -128,7 +128,7 @@ TEST_F(RpcBatchSolveTest, AnswersAsTheTwoCallsDo) {
   const Factored factored = Factor(Mixed());
   EXPECT_EQ(both.figures, factored.figures);
   EXPECT_EQ(both.factor.pivot_growth(), factored.factor.pivot_growth());
-  // Either handle gives the same solutions.
+  // Both handles give the same solutions.
   for (const std::string& handle : {factored.factor.handle(), both.factor.handle()}) {
     const SolvedSystems solved = SolveMembers(handle, Systems(), Sides());
     ASSERT_TRUE(solved.status.ok());
@@ -287,8 +287,8 @@ TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
   ExpectHeldSoon(before_);
 }
 
-// A batch has one handle. Each use of any member extends its lease. The handle is renewed, expires
-// and is released like the handle of one matrix. Its release frees the memory of all members.
+// A batch has one handle. Its lease is extended by each use of a member, and is renewed, expires
+// and is released like the lease of one matrix. The release frees the memory of all members.
 TEST_F(RpcBatchSolveTest, LeasesAreAsThoseOfOneMatrix) {
   const Encoded batch = Encode(Mixed());
   v1::FactorizeHeader header = HeaderOf(batch);
@@ -321,7 +321,7 @@ TEST_F(RpcBatchSolveTest, LeasesAreAsThoseOfOneMatrix) {
   for (int use = 0; use < 3; ++use) {
     PassTime(absl::Seconds(40));
     ASSERT_TRUE(SolveMembers(kept, {3}, rhs).status.ok()) << use;
-    Idle();  // The lease runs from the end of the use.
+    Idle();  // the lease begins when the use ends
   }
   ASSERT_TRUE(lease(kept, 300).ok());
   PassTime(absl::Seconds(200));
@@ -347,7 +347,7 @@ TEST_F(RpcBatchSolveTest, MembersAreDownloaded) {
             (std::vector<int64_t>{5, 5, 1, 1, 0, 0, 40, 40, 7, 3}));
   EXPECT_LT(Ratio(all, members, 0), 30);
   EXPECT_LT(Ratio(all, members, 3), 30);
-  // Compared with another member of the same size, the check fails.
+  // The ratio of another matrix of the same size is large.
   std::vector<Member> others = members;
   others[3] = Random(40, 40, 77);
   EXPECT_GT(Ratio(all, others, 3), 30);

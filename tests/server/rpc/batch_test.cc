@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Batch calls: many matrices, one handle.
+// Tests calls with batches: many matrices with one handle.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -34,7 +34,7 @@ TEST_F(RpcBatchTest, FactorsAndSolvesByMember) {
   EXPECT_TRUE(factor.has_matrix());
   EXPECT_LT(factor.quality(), 30);
   ASSERT_EQ(factored.figures.size(), 5 * (2 * sizeof(double) + sizeof(int32_t)));
-  EXPECT_EQ(Array<double>(factored.figures, 0, 5)[2], 1);  // growth of the empty member
+  EXPECT_EQ(Array<double>(factored.figures, 0, 5)[2], 1);  // the growth of the empty member
   EXPECT_EQ(Array<int32_t>(factored.figures, 80, 5), (std::vector<int32_t>{0, 0, 0, 0, 0}));
 
   const std::vector<Member> rhs = {Random(5, 2, 11), Random(40, 3, 12)};
@@ -257,7 +257,7 @@ TEST_F(RpcBatchTest, ABatchMovesToHostMemoryAndBack) {
   const std::string handle = Factor(members).factor.handle();
   const std::vector<Member> rhs = {Random(40, 2, 3)};
   const SolvedSystems before = SolveMembers(handle, {3}, rhs);
-  Idle();  // An answered call may still hold the factor.
+  Idle();  // a call that has been answered may still hold the factor
   {
     DeviceSlot& slot = *core().engine.devices.slots()[0];
     ASSERT_OK(core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));

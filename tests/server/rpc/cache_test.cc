@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The cache from the client's side: tiers, versions, lost devices.
+// Tests the cache through calls: tiers, versions, lost devices.
 #include <atomic>
 #include <cmath>
 #include <string>
@@ -30,7 +30,7 @@ double MaxResidual(int64_t n, const std::vector<double>& a, const std::vector<do
 
 class RpcCacheTest : public RpcTest {
  protected:
-  // Downloads packed L and U. `lu` stays empty if the call fails.
+  // Downloads packed L and U to `lu`, which remains empty if the call fails.
   grpc::Status Download(const std::string& handle, std::string* lu) {
     v1::GetFactorsRequest request;
     request.set_handle(handle);
@@ -54,8 +54,8 @@ TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
   constexpr int64_t n = 200;
   constexpr int kFactors = 6;
   Config config = SmallConfig();
-  // A factor of LU, A, pivots and possibly scales takes about 650 kB. Two fit beside a job's
-  // buffers.
+  // A factor with LU, A, pivots and perhaps scales has about 650 kB. Two fit in addition to the
+  // buffers of a job.
   config.pool.device_budget_bytes = size_t{2300} << 10;
   StartServer({}, config);
   std::vector<std::string> handles;
@@ -92,14 +92,14 @@ TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
   EXPECT_THAT(scrape, HasSubstr("crout_cache_promotion_seconds_count " + std::to_string(promoted)));
 }
 
-// A job that cannot fit on its device evicts no factor from host memory.
+// If a job does not fit on its device, no factor is evicted from host memory for it.
 TEST_F(RpcCacheTest, WhatTheDeviceRefusesEvictsNothingFromTheHost) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(Factorize(200, &factor).ok());
   Idle();
   DeviceSlot& slot = *core().engine.devices.slots()[0];
-  // Reserve the whole device: the factor moves to host memory and occupies it there.
+  // Reserving the whole device moves the factor to host memory.
   ASSERT_OK_AND_ASSIGN(const Reservation whole,
                        core().engine.cache.ReserveOnDevice(slot, slot.budget->limit()));
   const MemoryBudget& host = core().engine.devices.host_budget();
@@ -226,9 +226,9 @@ TEST_F(RpcCacheTest, RefactorizeRefusesATextOfAnotherOrder) {
 TEST_F(RpcCacheTest, RefactorizeNeverEvictsTheVersionItReplaces) {
   constexpr int64_t n = 200;
   Config config = SmallConfig();
-  // Fits one factor beside a job's buffers, not two.
+  // One factor fits in addition to the buffers of a job, but not two.
   config.pool.device_budget_bytes = size_t{1100} << 10;
-  config.pool.host_budget_bytes = size_t{100} << 10;  // too small for any demotion
+  config.pool.host_budget_bytes = size_t{100} << 10;  // too small to demote any factor
   StartServer({}, config);
   v1::Factor factor;
   ASSERT_TRUE(Factorize(n, &factor).ok());

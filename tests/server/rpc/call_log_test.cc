@@ -42,7 +42,7 @@ class CallLogTest : public ::testing::Test {
   }
   ~CallLogTest() override { spdlog::set_default_logger(before_); }
 
-  // Returns the lines written since the previous call.
+  // Returns the lines that were written since the previous call of Lines().
   std::vector<std::string> Lines() {
     const std::vector<std::string> lines = absl::StrSplit(text_.str(), '\n', absl::SkipEmpty());
     text_.str("");
@@ -55,12 +55,12 @@ class CallLogTest : public ::testing::Test {
     log.Write(call, seconds);
   }
 
-  Failpoints failpoints_;  // for the clock
+  Failpoints failpoints_;  // controls the clock
   std::ostringstream text_;
   const std::shared_ptr<spdlog::logger> before_;
 };
 
-// Sums the skipped counts that these lines report.
+// Returns the sum of the numbers of skipped calls that these lines report.
 size_t Skipped(const std::vector<std::string>& lines) {
   constexpr std::string_view kSkipped = " skipped=";
   size_t skipped = 0;
@@ -73,7 +73,7 @@ size_t Skipped(const std::vector<std::string>& lines) {
 
 TEST_F(CallLogTest, SampledBySecondButSlowOnesAndFaultsAlways) {
   CallLog log({.calls = LogCalls::kSampled, .slow = absl::Seconds(3)});
-  // A new second may begin during the loop, but each second logs at most its share.
+  // A new second may begin during the loop. At most a fixed number of lines is written per second.
   for (int i = 0; i < 1000; ++i) Write(log, 0.1, absl::NotFoundError("no such factor"));
   const auto sampled = Lines();
   EXPECT_GE(sampled.size(), static_cast<size_t>(CallLog::kSampledPerSecond));

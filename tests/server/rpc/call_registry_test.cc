@@ -38,7 +38,7 @@ TEST(CallRegistryTest, ListsTheOldestCallsInOrder) {
     calls.push_back(std::make_shared<NumberedCall>(i));
     tickets.push_back(*registry.Enter(calls.back()));
   }
-  calls[1].reset();                     // the call is gone, its ticket still open
+  calls[1].reset();                     // the call is destroyed, but its ticket is open
   tickets[2] = CallRegistry::Ticket();  // the ticket is closed
   std::vector<uint64_t> numbers;
   for (const OpenCall& call : registry.Oldest(4)) numbers.push_back(call.id);

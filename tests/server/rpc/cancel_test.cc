@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// After a cancelled, expired or aborted call, in any phase, the server holds what it held before.
-// Every call is tested in every phase with every way to end it.
+// Tests that the server frees the resources of calls that are cancelled, pass their deadline or are
+// aborted. Covers every call, in every phase, with every way to end it.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -54,7 +54,7 @@ std::string Name(EndKind end) {
   return kNames[static_cast<int>(end)];
 }
 
-// An open call of any kind, so that one test covers all kinds.
+// An open call of any kind. A single test covers all kinds.
 class OpenCall {
  public:
   virtual ~OpenCall() = default;
@@ -107,15 +107,15 @@ class CancelTest : public RpcBatchTest,
   EndKind end() const { return std::get<2>(GetParam()); }
 
   bool IsBatchCall() const { return call_kind() >= CallKind::kFactorizeBatch; }
-  // Members whose total size equals the first payload of the other calls.
+  // Returns members with the total size of the first payload of other calls.
   static std::vector<Member> Members() { return std::vector<Member>(9, Random(100, 100, 1)); }
   static std::vector<int64_t> Indexes() { return {0, 1, 2, 3, 4, 5, 6, 7, 8}; }
 
-  // The failpoint that the job of a batch reaches first.
+  // Returns the failpoint that the job of a batch reaches first.
   std::string Failpoint() const {
     return call_kind() == CallKind::kSolveBatch ? "solve.solve" : "factorize.factor";
   }
-  // The gate that the job of any other call reaches first.
+  // Returns the gate that the job of any other call reaches first.
   Gate& gate() {
     const bool solves = call_kind() == CallKind::kSolve || call_kind() == CallKind::kDirect ||
                         call_kind() == CallKind::kEchelon;
@@ -215,8 +215,8 @@ class CancelTest : public RpcBatchTest,
     if (phase() == PhaseKind::kStagingFull) device().ReleaseUploads();
   }
 
-  // Passes in the phase under test, unless the machine is very slow. Then the call ends in an
-  // earlier phase with the same expected result, because it cannot go beyond the phase under test.
+  // The deadline passes in the phase under test, because the call cannot leave this phase. On a
+  // very slow machine the call ends in an earlier phase, with the same result.
   static constexpr auto kDeadline = std::chrono::milliseconds(300);
 
   static bool DeadlinePassed(const OpenCall& call) {
@@ -258,8 +258,8 @@ class CancelTest : public RpcBatchTest,
     }
   }
 
-  // Counts all codes. An interrupted stream can look half-closed before the server sees the
-  // cancellation; the call is then refused because its payload is too short.
+  // Counts errors of all codes. If the server sees the end of the stream before the cancellation,
+  // it refuses the call because its payload is too short.
   double Refused() { return CallsRefused(core().metrics.Scrape()); }
 
   grpc::StatusCode ExpectedCode() const {
@@ -274,7 +274,7 @@ class CancelTest : public RpcBatchTest,
     return grpc::StatusCode::UNAVAILABLE;
   }
 
-  std::string batch_;  // a handle
+  std::string batch_;  // handle of a batch
   int reached_before_ = 0;
 };
 
@@ -284,7 +284,7 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   if (call_kind() == CallKind::kSolveBatch) batch_ = Factor(Members()).factor.handle();
   Idle();
 
-  // Another call's job keeps the only stream busy while the call under test is queued.
+  // The job of another call occupies the only stream while the call under test is queued.
   std::thread other;
   if (phase() == PhaseKind::kQueued) {
     device().factor_gate().Close();
@@ -306,15 +306,15 @@ TEST_P(CancelTest, LeavesNothingBehind) {
   EXPECT_TRUE(reached || end() == EndKind::kDeadline) << "phase not reached";
   End(*call);
   EXPECT_EQ(call->Finish().error_code(), ExpectedCode());
-  // The client may see the end before the server does. A call whose deadline passed in transit may
-  // never have reached the server.
+  // The client may see the end of the call before the server does. If the deadline passes in
+  // transit, the call may never reach the server.
   WaitUntil([&] { return reached ? Refused() == refused + 1 : Held().calls == before.calls; },
             "the server to end the call");
   if (end() != EndKind::kDeadline) {
     EXPECT_EQ(CallsRefused(core().metrics.Scrape(), "DEADLINE_EXCEEDED"), late);
   }
 
-  // A running job keeps its resources until it ends; a waiting job returns them at once.
+  // A running job frees its resources when it ends; a waiting job frees them at once.
   Release();
   ExpectHeldSoon(before);
   if (reached && phase() == PhaseKind::kRunning) {
@@ -325,7 +325,7 @@ TEST_P(CancelTest, LeavesNothingBehind) {
     device().factor_gate().Open();
     other.join();
   }
-  // The server still serves, also with the earlier factor.
+  // The server still serves calls, also with the earlier factor.
   Solved solved;
   EXPECT_TRUE(Solve(factor.handle(), std::vector<double>(kOrder, 1.0), &solved).ok());
   EXPECT_EQ(solved.result.factor_version(), 1);
@@ -336,7 +336,7 @@ class DeadlineTest : public RpcTest {
   void SetUp() override { StartServer(); }
 
   double EndedWith(std::string_view code) { return CallsRefused(core().metrics.Scrape(), code); }
-  // Cancels an upload `left` before its deadline.
+  // Cancels an upload with a deadline after `time` when `left` of this time remains.
   void EndUpload(std::chrono::milliseconds time, std::chrono::milliseconds left) {
     grpc::ClientContext context;
     const auto deadline = std::chrono::system_clock::now() + time;
@@ -354,11 +354,12 @@ class DeadlineTest : public RpcTest {
   }
 };
 
-// The client's deadline passes slightly before the server's, because the call takes time to arrive.
+// A call that the client ends just before its deadline counts as one that passed its deadline: on
+// the client the deadline passes slightly earlier, because the call takes time to arrive.
 TEST_F(DeadlineTest, IsWhatEndedACallThatEndsJustBeforeIt) {
   constexpr std::chrono::milliseconds kTime(2000);
   double late = 0;
-  // Retry if the start of the call took so long to arrive that the server counts it as cancelled.
+  // The attempt fails if the call takes so long to arrive that the server counts it as cancelled.
   ASSERT_TRUE(SeenWithin(absl::FromChrono(kTime) / 2, [&] {
     late = EndedWith("DEADLINE_EXCEEDED");
     EndUpload(kTime, std::chrono::milliseconds(20));
@@ -373,8 +374,8 @@ TEST_F(DeadlineTest, IsWhatEndedACallThatEndsJustBeforeIt) {
 
 using Param = std::tuple<CallKind, PhaseKind, EndKind>;
 
-// All combinations except the server's abort of a queued call, which would also end the call that
-// keeps the stream busy.
+// Returns all combinations except an abort by the server of a queued call: it would also end the
+// call that occupies the stream.
 std::vector<Param> Combinations() {
   std::vector<Param> all;
   for (int call = 0; call < kCallKinds; ++call) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Methods that a device registers in one line, tested over RPC; no other server code refers to
-// them. They use names from the contract that the fake device does not implement.
+// Tests over RPC that a device can register methods in one line, without other code in the server.
+// The methods use names of the contract that the fake device does not implement.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -73,7 +73,7 @@ TEST_F(RpcCatalogueTest, AMethodIsServedByItsName) {
   EXPECT_EQ(factor.iterations().total_sweeps(), 1);
 
   const std::vector<double> a = Matrix(kN);
-  std::vector<double> b(kN, 0);  // A times a vector of ones
+  std::vector<double> b(kN, 0);  // A times the vector of ones
   for (int64_t i = 0; i < kN * kN; ++i) b[i % kN] += a[i];
   Solved solved;
   ASSERT_TRUE(Solve(factor.handle(), b, &solved).ok());
@@ -122,7 +122,7 @@ TEST_F(RpcCatalogueTest, UnsupportedParametersAreRefused) {
   ExpectRefused(header, grpc::StatusCode::UNIMPLEMENTED, "'irr_lu' is not available in f32");
   ExpectHeldSoon(Holdings());
 
-  // It is the fastest pivoting method that accepts the type.
+  // `auto` chooses the method for the type that it supports, because it predicts the least time.
   for (const v1::Dtype dtype : {v1::DTYPE_FLOAT64, v1::DTYPE_FLOAT32}) {
     header = Header(v1::ALGORITHM_AUTO);
     header.mutable_options()->set_factor_dtype(dtype);

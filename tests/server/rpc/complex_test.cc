@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Complex matrices over RPC, and complex right-hand sides of real matrices and vice versa.
+// Tests calls with complex matrices, complex right-hand sides or both.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -192,7 +192,7 @@ TEST_F(RpcComplexTest, WhereOneDeviceTakesComplexNumbersTheyGoThere) {
   EXPECT_EQ(factor.device(), "cuda:1");
 }
 
-// A well-conditioned sparse hermitian matrix of order kN.
+// A well-conditioned sparse Hermitian matrix of order kN.
 ComplexMatrix SparseHermitian() {
   ComplexMatrix a = RandomComplex(kN, kN, 11);
   for (int64_t j = 0; j < kN; ++j) {
@@ -227,7 +227,7 @@ std::string ArrayText(const ComplexMatrix& b) {
   return text;
 }
 
-// The parameter selects whether the device keeps coordinate texts sparse.
+// The parameter selects whether the device stores coordinate texts as sparse matrices.
 class RpcComplexTextTest : public RpcComplexTest, public ::testing::WithParamInterface<bool> {
  protected:
   void Start() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Accounting of a connection's calls from their arrival until their memory is charged.
+// Tests the accounting of the calls of a connection from their arrival until their memory is
+// charged.
 #include "server/rpc/connection_calls.h"
 
 #include <cstdint>
@@ -24,7 +25,8 @@ class ConnectionCallsTest : public ::testing::Test {
     calls_.SetDisconnect([this](const std::string& peer) { closed_.push_back(peer); });
   }
 
-  // Lets calls arrive until one is refused, at most `most`. Returns the number of accepted calls.
+  // Lets calls arrive until one is refused or `most` are accepted. Returns the number of accepted
+  // calls.
   int Admit(uint64_t connection, int most) {
     int count = 0;
     while (count < most && calls_.Admit(connection)) ++count;
@@ -37,12 +39,13 @@ class ConnectionCallsTest : public ::testing::Test {
     }
     return entries;
   }
-  // A call that its client resets before the server has read its header.
+  // Begins a call that its client resets before the server has read the header.
   void Abandon(uint64_t connection) {
     ASSERT_TRUE(calls_.Admit(connection));
     calls_.Begin(connection, "peer " + std::to_string(connection)).ClientLeft();
   }
-  // A call that is charged and whose header is read. Optionally, the client then cancels it.
+  // Begins a call that is charged and whose header is read. If `cancelled`, the client then cancels
+  // it.
   void Serve(uint64_t connection, bool cancelled = false) {
     ASSERT_TRUE(calls_.Admit(connection));
     auto entry = calls_.Begin(connection, "peer " + std::to_string(connection));
@@ -105,7 +108,8 @@ TEST_F(ConnectionCallsTest, AThousandIn20SecondsAreNotTooMany) {
   EXPECT_TRUE(closed_.empty());
 }
 
-// Clients behind a proxy cancel most calls at once, and some while the server works on them.
+// Many clients share the connection of a proxy. They cancel most calls at once, and a few while the
+// server works on them.
 TEST_F(ConnectionCallsTest, AConnectionWithCallsThatAreServedStaysOpen) {
   const uint64_t proxy = calls_.NewConnection();
   for (int i = 0; i < 20000; ++i) {

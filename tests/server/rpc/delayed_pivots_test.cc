@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Delayed pivots of sparse factors over RPC: their elimination in later fronts, and the
-// perturbation and correction when memory for the larger factor is missing.
+// Tests delayed pivots of sparse factors over RPC: they are eliminated in later fronts, or
+// perturbed and their effect corrected if there is no memory for the larger factor.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,8 +23,8 @@ class RpcPostponedTest : public RpcSparseTest {
     header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
     return header;
   }
-  // Reserves all remaining memory while the job runs. The reservation lasts until the end of the
-  // test.
+  // Reserves all remaining memory of the device or the host when the job runs, until taken_ is
+  // reset.
   void TakeAllElse(bool on_host) {
     failpoints().Do("factorize.factor", [this, on_host] {
       MemoryBudget& budget =
@@ -60,8 +60,8 @@ TEST_F(RpcPostponedTest, PivotsThatWereTooSmallAreEliminatedLater) {
   EXPECT_LT(BackwardError(a, false, solved.x, b), 1e-15);
 }
 
-// A perturbation would be so large that it swallows the border: the perturbed matrix would be
-// singular, although this one is not.
+// The perturbation of a pivot would be so large that rounding removes the entries of the border.
+// The perturbed matrix would be singular, although this one is not.
 TEST_F(RpcPostponedTest, APerturbationMakesNoMatrixSingular) {
   Start();
   Triplets a;
@@ -88,8 +88,8 @@ TEST_F(RpcPostponedTest, APerturbationMakesNoMatrixSingular) {
   EXPECT_LT(BackwardError(a, false, solved.x, b), 1e-15);
 }
 
-// The leaf's second pivot is zero and its row has a different scale. In the matched and scaled
-// matrix the perturbation is of order 1, so that the error bound remains useful.
+// The second pivot of the leaf is zero, and its row has a different scale. In the matched and
+// scaled matrix, the perturbation is of order 1, so that the error bound remains useful.
 TEST_F(RpcPostponedTest, APivotOfAScaledFactorIsCountedInItsScales) {
   Start();
   constexpr double kUnit = 1e-20;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// FactorizeAndSolve with methods that leave no factors: answers and refusals.
+// Tests FactorizeAndSolve with methods that leave no factors: replies and errors.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -39,7 +39,7 @@ class RpcDirectSolveTest : public RpcTest {
 TEST_F(RpcDirectSolveTest, SolvesAndKeepsNothing) {
   StartServer();
   auto header = Header(2, 1);
-  // Has no effect, since no factor is kept.
+  // Has no effect, because no factor is kept.
   header.mutable_options()->set_keep_matrix(false);
   const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({0, 2, 4, 1}), Bytes({8, 4}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Dynamic batching: small requests that wait at the same time run as one batch, with the same
-// results as alone.
+// Tests dynamic batching: small requests that wait at the same time run as one batch, with the same
+// results as if run alone.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -33,7 +33,7 @@ class RpcDynamicBatchTest : public RpcBatchTest {
     return config;
   }
 
-  // A call on its own thread.
+  // A call on a thread of its own.
   struct Call {
     grpc::ClientContext context;
     grpc::Status status;
@@ -51,7 +51,7 @@ class RpcDynamicBatchTest : public RpcBatchTest {
   static void Join(Call& call) {
     if (call.thread.joinable()) call.thread.join();
   }
-  // Holds a call inside its batch, so that calls begun from now on wait behind it.
+  // Holds a call within its batch. Later calls wait for it.
   void HoldTheStream() {
     failpoints().Hold("gathered.run");
     const int before = failpoints().reached("gathered.run");
@@ -147,7 +147,7 @@ TEST_F(RpcDynamicBatchTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHave
   EXPECT_EQ(BatchedCalls("sum"), 6 + 1 + 5);
   EXPECT_LT(BackwardError(Matrix(20, 3), 20, Op::kNone, together[1]->solved.x, b, 2), 1e-14);
   EXPECT_EQ(together[3]->solved.x, std::vector<double>{2});
-  // A cached result of a batch serves like any other factor.
+  // A factor from a batch can be used like any other.
   Solved solved;
   const HostMatrix ones(64, 1);
   ASSERT_TRUE(Solve(together[2]->factor.handle(), ones, &solved).ok());
@@ -201,7 +201,7 @@ TEST_F(RpcDynamicBatchTest, ErrorsAndCancellationsHaveAnOwner) {
 }
 
 TEST_F(RpcDynamicBatchTest, CancelledWhileItsBatchRunsACallEndsAlone) {
-  // Two calls that are queued while the only stream runs another job form a batch.
+  // Two calls form a batch if they are queued while the only stream runs another job.
   device().factor_gate().Close();
   auto blocker = Begin([this](Call& call) { call.status = Factorize(100, &call.factor); });
   device().factor_gate().WaitUntilHeld();
@@ -351,7 +351,8 @@ TEST_F(RpcDynamicBatchTest, ManyClientsAtOnceHoldNothingAfterwards) {
   ExpectHeldSoon(before_);
 }
 
-// Two streams. While one works, the other waits up to an hour for a batch of three calls.
+// The server has two streams. While one is busy, the other waits up to an hour for a batch of three
+// calls.
 class RpcDynamicBatchWindowTest : public RpcDynamicBatchTest {
  protected:
   void SetUp() override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// ReduceToEchelonForm over RPC: the form, its rank, memory held, and refusals.
+// Tests ReduceToEchelonForm over RPC: the form, its rank, memory, and errors.
 #include <cmath>
 #include <functional>
 #include <string>

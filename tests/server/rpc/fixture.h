@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fixture with the whole server on a fake device behind an in-process channel. Tests can block
-// calls at chosen points and count all resources that a call holds.
+// A fixture with the whole server, on fake devices, and an in-process channel to it. Tests can
+// block calls at selected points and count all resources that a call holds.
 #ifndef CROUT_TESTS_SERVER_RPC_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_FIXTURE_H_
 
@@ -20,11 +20,12 @@
 
 namespace crout::testing {
 
-// Resources that a call may hold. They must be equal before a call begins and after it ends.
+// The resources that calls can hold, in bytes or as numbers. They must be equal before a call
+// begins and after it ends.
 struct Holdings {
   size_t device_reserved = 0;
   size_t host_reserved = 0;
-  size_t device_bytes = 0;  // in the fake device's memory
+  size_t device_bytes = 0;  // allocated in the fake device's memory
   int uploads = 0;
   int streams_busy = 0;
   size_t queue_depth = 0;
@@ -37,11 +38,13 @@ std::ostream& operator<<(std::ostream& out, const Holdings& holdings);
 
 class RpcTest : public ::testing::Test {
  protected:
-  // Starts the server. Call once per test.
+  // Starts the server with one fake device, or with several. Call once per test. The test fails if
+  // the server does not start.
   void StartServer(const FakeDeviceOptions& device = {}, const Config& config = SmallConfig());
   void StartServers(const std::vector<FakeDeviceOptions>& devices, const Config& config);
   void TearDown() override;
 
+  // One stream, two places in the queue, a device budget of 48 MiB and a host budget of 64 MiB.
   static Config SmallConfig();
 
   v1::FactorizationService::Stub& stub() { return *stub_; }
@@ -50,14 +53,14 @@ class RpcTest : public ::testing::Test {
   FakeDevice& device(size_t i = 0) { return *devices_[i]; }
   Failpoints& failpoints() { return failpoints_; }
 
-  // Returns what is held now; device figures are the first device's.
+  // Returns the resources that are held now. Those of a device are of the first device.
   Holdings Held() const;
-  // Waits until no call is open and no stream is busy, and returns what the server holds then. A
-  // stream stays busy for a moment after its job's call has ended.
+  // Waits until no call is open and no stream is busy, and returns the resources that are then
+  // held. A stream may remain busy for a moment after the call of its job has ended.
   Holdings Idle();
-  // Waits until the server holds `expected`. Fails the test if it does not.
+  // Waits until exactly the resources `expected` are held. Fails the test after kTestTimeout.
   void ExpectHeldSoon(const Holdings& expected);
-  // Waits until the condition is true. Fails the test if it stays false.
+  // Waits until the condition is true. Fails the test, naming `what`, after kTestTimeout.
   void WaitUntil(const std::function<bool()>& condition, const std::string& what);
 
   // Advances the server's clocks by `duration` and runs housekeeping.
@@ -65,11 +68,13 @@ class RpcTest : public ::testing::Test {
 
   // Returns a diagonally dominant n x n matrix, column-major. `seed` varies its entries.
   static std::vector<double> Matrix(int64_t n, int seed = 0);
+  // Return the specification of a dense float64 matrix, and of a Matrix Market text.
   static v1::MatrixSpec Dense(int64_t rows, int64_t cols);
   static v1::MatrixSpec Text(v1::Dtype dtype = v1::DTYPE_FLOAT64);
   static std::string Bytes(const std::vector<double>& values);
 
-  // Each of these runs a whole call.
+  // Each of the following functions runs a whole call and returns its status. The first factors
+  // Matrix(n, seed); Solve has one right-hand side.
   grpc::Status Factorize(int64_t n, v1::Factor* factor, int seed = 0);
   grpc::Status Factorize(const v1::FactorizeHeader& header, const std::string& data,
                          v1::Factor* factor);
@@ -85,7 +90,8 @@ class RpcTest : public ::testing::Test {
     v1::SolveResult result;
     std::string data;
   };
-  // Sends `a` and `b` as the header describes them.
+  // Sends the payloads `a` and `b`, which the header describes. `data` of the result is the
+  // solution.
   SolvedAtOnce FactorizeAndSolve(const v1::FactorizeAndSolveHeader& header, const std::string& a,
                                  const std::string& b);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Authentication and authorization of calls, before any of a call's payload is read.
+// Tests authentication and authorization of calls, which precede the reading of their payloads.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ class IdentityTest : public RpcTest {
     config.identities_file = path_;
     StartServer({}, std::move(config));
   }
-  // Replaces the file as operators should: by renaming.
+  // Replaces the file by renaming another, as operators should.
   void WriteIdentities(const std::string& text) const {
     const std::string next = path_ + ".next";
     std::ofstream(next) << text;
@@ -48,7 +48,7 @@ class IdentityTest : public RpcTest {
     ASSERT_EQ(std::rename(next.c_str(), path_.c_str()), 0);
   }
 
-  // Makes a context with the caller's token and tenant. Empty strings are not sent.
+  // Returns a context that sends this token and tenant. Empty strings are not sent.
   static std::unique_ptr<grpc::ClientContext> ContextOf(const std::string& token,
                                                         const std::string& tenant = "") {
     auto context = std::make_unique<grpc::ClientContext>();
@@ -159,7 +159,7 @@ TEST_F(IdentityTest, RefusalsBeyondTheirMemoryAreNotDelayed) {
   EXPECT_TRUE(Info(ContextOf("a").get()).ok());
 }
 
-// One identity's open calls fill the memory for calls; another identity is still served.
+// Open calls of one identity fill the memory for calls, but another identity is still served.
 TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
   constexpr int kFit = 8;
   Config config = SmallConfig();
@@ -178,7 +178,7 @@ TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
   EXPECT_EQ(ReasonIn(Info(ContextOf("a").get())), "MEMORY_EXHAUSTED");
   const grpc::Status other = Info(ContextOf("b").get());
   EXPECT_TRUE(other.ok()) << other.error_message();
-  // Two calls end: one for bob's call, one for its reply.
+  // Two calls are ended: one for the call of bob, one for its reply.
   for (int i = kFit - 2; i < kFit; ++i) {
     const grpc::Status ended = calls[i]->Finish();
     EXPECT_EQ(ended.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << i;

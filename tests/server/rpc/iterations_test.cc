@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The iteration record of an iterative method: truncated in replies, complete in pages.
+// Tests the iteration report of an iterative method: truncated in replies, complete in pages.
 #include <numeric>
 #include <string>
 #include <vector>
@@ -110,7 +110,7 @@ TEST_F(IterationsTest, TheVariantThatRanIsInTheReply) {
   v1::Factor factor;
   ASSERT_TRUE(FactorizeByElements(&factor).ok());
   EXPECT_EQ(factor.iterations().variant(), v1::METHOD_VARIANT_FAST);
-  EXPECT_EQ(factor.iterations().total_bad_elements(), kOrder);  // by partial pivoting
+  EXPECT_EQ(factor.iterations().total_bad_elements(), kOrder);  // with partial pivoting
 
   v1::FactorizeHeader header;
   *header.mutable_matrix() = Dense(kOrder, kOrder);

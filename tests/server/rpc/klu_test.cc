@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// KLU over RPC: by name, by `auto`, and when its pivots exceed the factor's memory. Also methods
-// that the device lacks.
+// Tests KLU over RPC: chosen by name or by `auto`, and with pivots that need more memory than the
+// factor has. Also tests methods that the device does not have.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kM = 20, kN = kM * kM;
 
-// A ladder graph: its factors are as sparse as the matrix.
+// A ladder graph, whose factors are as sparse as the matrix.
 Triplets Ladder(int64_t n) {
   Triplets a;
   for (int64_t i = 0; i < n; ++i) {
@@ -64,7 +64,7 @@ TEST_F(RpcKluTest, SolvesAfterEvictionToHostMemory) {
       EXPECT_EQ(Held().device_bytes, 0u);
     }
     ExpectSolves(factor.handle(), kN, *matrix);
-    // Reuses the pivots of a factor that has moved since it was made.
+    // Reuses the pivots of a factor that has been moved to host memory and back.
     if (matrix == &a) {
       ASSERT_TRUE(Refactorize(factor.handle(), kN, next, &factor).ok());
     }
@@ -101,7 +101,7 @@ TEST_F(RpcKluTest, AutoTakesItForWhatStaysSparse) {
   *header.mutable_rhs() = Dense(kOrder, 1);
   const std::string b = Bytes(std::vector<double>(kOrder, 1.0));
   EXPECT_EQ(FactorizeAndSolve(header, BytesOf(a), b).factor.algorithm(), v1::ALGORITHM_KLU);
-  // Naming a solver restricts the choice to its own method.
+  // If a solver is named, only its method can be chosen.
   header.mutable_solve()->set_solver(v1::SOLVER_MULTIFRONTAL);
   const SolvedAtOnce answer = FactorizeAndSolve(header, BytesOf(a), b);
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
@@ -109,7 +109,7 @@ TEST_F(RpcKluTest, AutoTakesItForWhatStaysSparse) {
 }
 
 TEST_F(RpcKluTest, WhatStaysSparseDoesSoWhateverPrecisionIsLeftToAuto) {
-  constexpr int64_t kOrder = 9000;  // order at which a dense factor would be in single precision
+  constexpr int64_t kOrder = 9000;  // for this order, a dense factor would be in single precision
   Start(/*max_n=*/2 * kOrder, /*device_budget=*/size_t{4} << 30);
   const Triplets a = Ladder(kOrder);
   v1::FactorizeHeader header = Header(kOrder, a, v1::ALGORITHM_AUTO);
@@ -147,7 +147,7 @@ TEST_F(RpcKluTest, AMethodThatTheDeviceLacksIsUnimplemented) {
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("install it"));
 }
 
-// KLU with a numeric phase that always runs out of memory.
+// KLU whose numeric phase always runs out of memory.
 class FullKlu final : public SparseLu {
  public:
   explicit FullKlu(std::unique_ptr<SparseLu> klu) : klu_(std::move(klu)) {}

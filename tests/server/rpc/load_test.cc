@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A server at its limits: full queue, full memory, idle uploads, text that outgrows the budget.
+// Tests a server at its limits: a full queue, full memory, idle uploads, and a text whose matrix
+// exceeds the budget.
 #include <future>
 #include <memory>
 #include <string>
@@ -20,12 +21,12 @@ using ::testing::HasSubstr;
 
 class RpcLoadTest : public RpcTest {
  protected:
-  // Returns the bytes received so far, headers included.
+  // Returns the bytes received so far, including headers.
   double Received() {
     return SampleOf(core().metrics.Scrape(), "crout_received_bytes_total").value_or(0);
   }
 
-  // A Factorize call whose payload stays incomplete.
+  // A Factorize call whose payload is incomplete.
   class OpenUpload {
    public:
     OpenUpload(RpcLoadTest& test, const v1::MatrixSpec& matrix)
@@ -58,7 +59,7 @@ class RpcLoadTest : public RpcTest {
         stream_;
   };
 
-  // Returns the retry delay of a refusal in seconds, or -1 if it has none.
+  // Returns the retry delay of an error in seconds, or -1 if it has none.
   static double RetryDelay(const grpc::Status& status) {
     google::rpc::Status details;
     EXPECT_TRUE(details.ParseFromString(status.error_details()));
@@ -92,7 +93,7 @@ TEST_F(RpcLoadTest, AFullQueueRefusesWithARetryDelay) {
   EXPECT_GT(RetryDelay(status), 0);
   device().factor_gate().Open();
   for (std::thread& thread : waiting) thread.join();
-  // The rejection is counted when gRPC finishes the call, after the client may have seen it.
+  // The client may see the refusal before it is counted, which happens when gRPC finishes the call.
   WaitUntil(
       [this] {
         return core().metrics.Scrape().find("crout_rejected_total{reason=\"queue_full\"} 1") !=
@@ -106,7 +107,7 @@ TEST_F(RpcLoadTest, WhatDoesNotFitIsRefusedBeforeItsPayload) {
   grpc::ClientContext context;
   auto stream = stub().Factorize(&context);
   v1::FactorizeRequest request;
-  *request.mutable_header()->mutable_matrix() = Dense(4000, 4000);  // 128 MB against 48 MiB
+  *request.mutable_header()->mutable_matrix() = Dense(4000, 4000);  // 128 MB; the budget is 48 MiB
   stream->Write(request);
   v1::FactorizeResponse response;
   while (stream->Read(&response)) {
@@ -119,7 +120,7 @@ TEST_F(RpcLoadTest, WhatDoesNotFitIsRefusedBeforeItsPayload) {
 
 TEST_F(RpcLoadTest, UploadsDoNotWaitForEachOthersMemory) {
   Config config = SmallConfig();
-  config.pool.device_budget_bytes = size_t{4} << 20;  // one job of n = 400, not two
+  config.pool.device_budget_bytes = size_t{4} << 20;  // fits one job of n = 400
   StartServer({}, config);
   grpc::ClientContext context;
   auto half = stub().Factorize(&context);
@@ -157,7 +158,7 @@ TEST_F(RpcLoadTest, AnIdleUploadIsEndedAndGivesEverythingBack) {
 TEST_F(RpcLoadTest, MessagesWithoutPayloadDoNotKeepAnUploadAlive) {
   StartServer();
   OpenUpload upload(*this, Dense(100, 100));
-  v1::FactorizeRequest nothing;  // apart from a field unknown to the server
+  v1::FactorizeRequest nothing;  // contains only a field unknown to the server
   nothing.GetReflection()->MutableUnknownFields(&nothing)->AddVarint(1000, 1);
   for (int i = 0; i < 3; ++i) {
     PassTime(absl::Seconds(6));
@@ -180,7 +181,7 @@ TEST_F(RpcLoadTest, AnUploadThatCrawlsIsEnded) {
   upload.Send(some);
   PassTime(absl::Minutes(20));
   upload.Send(some);
-  PassTime(absl::Minutes(20));  // 1600 bytes in 40 minutes, of which 30 are exempt
+  PassTime(absl::Minutes(20));  // 1600 bytes in 40 minutes; the minimum rate applies after 30
   EXPECT_EQ(Held().uploads, 1);
   PassTime(absl::Minutes(5));
   const grpc::Status status = upload.Await();
@@ -263,8 +264,8 @@ TEST_F(RpcLoadTest, StagingThatIsFullDelaysTheUploadAndLosesNothing) {
   EXPECT_LT(solved.result.backward_error(), 1e-14);
 }
 
-// The upload is woken for its data and for the end of its stream. Only one of the two may submit
-// the job.
+// The upload resumes twice: for its data and for the end of its stream. Only one of the two may
+// submit the job.
 TEST_F(RpcLoadTest, AnUploadThatIsWokenTwiceIsOneJob) {
   StartServer();
   const int jobs = failpoints().reached("scheduler.job");
@@ -289,9 +290,10 @@ TEST_F(RpcLoadTest, AnUploadThatIsWokenTwiceIsOneJob) {
   WaitUntil([this] { return device().waiting_uploads() == 2; }, "two wakers");
   device().ReleaseUploads();
   device().factor_gate().WaitUntilHeld();
-  // Threads take tasks in turn. Once every thread holds one more task, both wakers have finished.
+  // Threads take tasks in order. When each thread holds one more task, both callbacks have
+  // finished.
   ThreadPool& threads = *core().engine.devices.slots()[0]->releasing;
-  const auto over = std::make_shared<Gate>();  // shared: the threads may leave it late
+  const auto over = std::make_shared<Gate>();  // shared, because threads may leave it late
   over->Close();
   for (int i = 0; i < threads.thread_count(); ++i) {
     threads.Schedule([over] { over->Pass(); });
@@ -347,7 +349,7 @@ TEST_F(RpcLoadTest, StagingThatStaysFullEndsTextToo) {
   ExpectHeldSoon(Holdings());
 }
 
-// A scrape shows the last figures of the device and their age.
+// A scrape returns the last values of the device and their age.
 TEST_F(RpcLoadTest, AScrapeDoesNotWaitForADevice) {
   StartServer();
   constexpr char kAsked[] = "fake_device.memory_stats";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A device that is lost during a call: the call reports it, wherever the loss was detected.
+// Tests devices that are lost during a call: the call reports it, wherever the loss was detected.
 #include <memory>
 #include <string>
 
@@ -24,7 +24,8 @@ class LostDeviceTest : public RpcTest {
     EXPECT_THAT(status.error_details(), HasSubstr("DEVICE_LOST"));
   }
 
-  // Runs Factorize on a device that breaks down between the header and `data`.
+  // Runs Factorize on a device that breaks down between the header and `data`, when `uploads` are
+  // open.
   grpc::Status FactorizeBroken(const v1::MatrixSpec& matrix, int uploads, const std::string& data) {
     grpc::ClientContext context;
     auto stream = stub().Factorize(&context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Failed allocations end the call that made them and nothing else. Each case refuses one standard
-// library allocation, identified by its size, on a different kind of thread.
+// Tests that a failed allocation ends only the call that made it. Each test refuses one allocation,
+// identified by its size, on a different kind of thread.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -22,7 +22,7 @@
 #include "tests/support/gate.h"
 #include "tests/support/refused_allocations.h"
 
-// Constructors of protobuf messages leak their earlier allocations when a later one throws.
+// Constructors of protobuf messages leak earlier allocations if a later one throws.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT
   return "leak:google::protobuf::\nleak:crout::v1::\n";
 }
@@ -32,8 +32,8 @@ namespace {
 
 class RpcMemoryTest : public RpcTest {
  protected:
-  // Returns an n x n matrix as text with `lines` lines: the diagonal, then duplicates of entry (1,
-  // 1).
+  // Returns the text of an n x n matrix with `lines` entries: the diagonal, then duplicates of
+  // entry (1, 1).
   static std::string TextOf(int64_t n, int64_t lines) {
     std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real general\n", n, " ", n,
                                     " ", lines, "\n");
@@ -50,7 +50,7 @@ class RpcMemoryTest : public RpcTest {
     return Factorize(header, text, factor);
   }
 
-  // Expects that the call is refused when an allocation of `bytes` bytes fails, and succeeds
+  // Expects that the call is refused if an allocation of `bytes` bytes fails, and that it succeeds
   // otherwise.
   void ExpectRefused(size_t bytes, const std::string& text) {
     const Holdings before = Idle();
@@ -66,7 +66,7 @@ class RpcMemoryTest : public RpcTest {
 
 TEST_F(RpcMemoryTest, OnTheReceivingThread) {
   StartServer();
-  // A segment of text with its terminator.
+  // The allocation is a segment of text with its terminator.
   ExpectRefused((size_t{1} << 20) + 1, TextOf(50, 200000));
 }
 
@@ -96,20 +96,20 @@ TEST_F(RpcMemoryTest, OnTheWorkerThread) {
     return stream->Finish();
   };
   const Holdings before = Idle();
-  RefuseSize(kN * sizeof(int64_t));  // the permutation
+  RefuseSize(kN * sizeof(int64_t));  // the allocation is the permutation
   EXPECT_EQ(download().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(StopRefusing());
   ExpectHeldSoon(before);
   EXPECT_TRUE(download().ok());
 }
 
-// A call that waits for another call's result under the same request_id.
+// Covers a call that waits for the result of another call with the same request_id.
 TEST_F(RpcMemoryTest, OnTheThreadThatResumesAWaitingCall) {
   Config config = SmallConfig();
   config.call_log.calls = LogCalls::kNone;
   StartServer({}, config);
   const Holdings before = Held();
-  const std::string id(113, 'r');  // a size that no other allocation has
+  const std::string id(113, 'r');  // no other allocation has this size
   v1::FactorizeRequest request;
   *request.mutable_header()->mutable_matrix() = Dense(20, 20);
   request.mutable_header()->mutable_cache()->set_request_id(id);
@@ -121,8 +121,8 @@ TEST_F(RpcMemoryTest, OnTheThreadThatResumesAWaitingCall) {
   second->Write(request);
   WaitUntil([&] { return core().engine.cache.request_ids().IsAwaited("default", id); },
             "the second");
-  // End the first call, but block the threads that release its claim.
-  const auto release = std::make_shared<Gate>();  // shared: the threads may leave it late
+  // Ends the first call, but blocks the threads that release its claim.
+  const auto release = std::make_shared<Gate>();  // shared, because threads may leave it late
   release->Close();
   ThreadPool& releasing = *core().engine.devices.slots()[0]->releasing;
   for (int i = 0; i < releasing.thread_count(); ++i) {
@@ -156,7 +156,7 @@ TEST_F(RpcMemoryTest, OnTheHousekeepingThread) {
   EXPECT_GT(AbandonedTasks(), before);
 }
 
-// The release of a call is scheduled like this task.
+// The memory of a call is released by a task that is scheduled in this way.
 TEST(ThreadPoolMemoryTest, ATaskWithAPlaceIsScheduledWithoutMemory) {
   ThreadPool pool(1);
   ThreadPool::Node node("a tenant with a name that no string holds inline");
@@ -194,14 +194,14 @@ TEST_F(RpcMemoryTest, TheHostsBudgetIsInTheMetrics) {
               ::testing::Optional(before + 4096));
 }
 
-// One stream of five steps: a text, another text, new values, right-hand sides only, and right-hand
-// sides with an initial guess. Each allocation of each step is refused in turn. The call may leave
-// behind its factor, but nothing else.
+// A stream has five steps: a text, another text, new values, only a right-hand side, and a
+// right-hand side with an initial guess. Each allocation of each step is refused in turn. The call
+// may leave its factor, but nothing else.
 class RpcSeriesMemoryTest : public RpcSeriesTest {
  protected:
   static constexpr int kSteps = 5;
 
-  // `entry_digest` is the digest of the last matrix.
+  // `entry_digest` is the digest of the previous matrix.
   static v1::SolveSeriesRequest Request(int step, const std::string& entry_digest) {
     v1::SolveSeriesRequest request;
     if (step == 0) request.mutable_header()->set_strategy(v1::SERIES_STRATEGY_REUSE);
@@ -229,9 +229,9 @@ class RpcSeriesMemoryTest : public RpcSeriesTest {
     return request;
   }
 
-  // Runs steps 0 to `last`, calling `refuse` before step `last`. Returns whether that step was
-  // solved; otherwise it must have failed with RESOURCE_EXHAUSTED. Expects that nothing else stays
-  // behind.
+  // Runs steps 0 to `last`, and calls `refuse` before step `last`. Returns whether this step was
+  // solved. Expects RESOURCE_EXHAUSTED if it was not, and that the call leaves nothing but its
+  // factor.
   bool StepIsSolved(int last, const std::function<void()>& refuse) {
     const Holdings before = Idle();
     bool solved = true;
@@ -303,8 +303,8 @@ TEST_F(RpcSeriesMemoryTest, RefusedHeapAllocationsEndTheStep) {
 
 TEST_F(RpcSeriesMemoryTest, ARefusedLineMapEndsTheStep) {
   Start();
-  // Sources of the map: kN diagonal entries, the first of which is given twice, and kN - 1 others,
-  // each used twice by symmetry.
+  // The map has a source for each diagonal entry, another for the first, which is given twice, and
+  // two for each of the kN - 1 other entries because of the symmetry.
   const int64_t sources = 2 * kN + kN - 1;
   EXPECT_FALSE(StepIsSolved(0, [&] { RefuseSize(sources * sizeof(uint32_t)); }));
   EXPECT_TRUE(StopRefusing());

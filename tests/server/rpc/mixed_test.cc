@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Low-precision factors over RPC: the request, the reply, and solves that still reach float64
-// accuracy.
+// Tests low-precision factors over RPC: the request, the reply, and solves that reach the accuracy
+// of float64.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 constexpr int64_t kN = 150;
 const double kAccuracy = std::sqrt(static_cast<double>(kN)) * 0x1p-53;
 
-// A matrix so ill-conditioned that its float32 factor is useless as a preconditioner.
+// A matrix that is too ill-conditioned for corrections with its float32 factor.
 HostMatrix BeyondFloat32() { return WithCondition(kN, 1e14, 3); }
 
 class RpcMixedTest : public RpcTest {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sparse matrices with sparse factors over RPC: the choice of method, replies, memory, and calls
-// that do not support sparse factors.
+// Tests sparse factors over RPC: the choice of the method, replies, memory, and calls that do not
+// support sparse factors.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -137,7 +137,7 @@ TEST_F(RpcMultifrontalTest, AutoChoosesItWhereTheDenseMethodTakesLonger) {
   const Triplets small = Grid(4);
   EXPECT_NE(MustFactor(Header(16, small, v1::ALGORITHM_AUTO), small).algorithm(),
             v1::ALGORITHM_MULTIFRONTAL);
-  // Two fifths of the entries of a matrix of order 500, and one in 500 of a matrix of order 5000.
+  // `filled` has two fifths of the entries of order 500; `banded` has one in 500 of order 5000.
   Triplets filled, banded;
   for (int64_t i = 0; i < 500; ++i) {
     for (int64_t j = 0; j < 500; ++j) {
@@ -212,7 +212,7 @@ TEST_F(RpcMultifrontalTest, SolvesTransposedAndManyColumns) {
   }
 }
 
-// The second row has a different scale. Its pivot is so small relative to its column that it is
+// The second row has a different scale. Its pivot is so small compared with its column that it is
 // perturbed unless the matrix is equilibrated.
 TEST_F(RpcMultifrontalTest, NoErrorBoundForPerturbedPivots) {
   Start();
@@ -244,7 +244,7 @@ TEST_F(RpcMultifrontalTest, NoErrorBoundForPerturbedPivots) {
   }
 }
 
-// Perturbed pivots are larger than every entry of the matrix.
+// The perturbed pivots are larger than every entry of the matrix.
 TEST_F(RpcMultifrontalTest, ErrorBoundHoldsForSubnormalMatrices) {
   Start();
   constexpr double kUnit = 0x1p-1040;
@@ -258,7 +258,7 @@ TEST_F(RpcMultifrontalTest, ErrorBoundHoldsForSubnormalMatrices) {
   for (const v1::Operation op : {v1::OPERATION_NONE, v1::OPERATION_TRANSPOSE}) {
     SCOPED_TRACE(v1::Operation_Name(op));
     header.mutable_solve()->set_operation(op);
-    const std::vector<double> b = {3 * kUnit, 4 * kUnit};  // The solution is all ones.
+    const std::vector<double> b = {3 * kUnit, 4 * kUnit};  // the solution is all ones
     const SolvedAtOnce solved = FactorizeAndSolve(header, BytesOf(a), Bytes(b));
     ASSERT_TRUE(solved.status.ok()) << solved.status.error_message();
     EXPECT_GT(solved.factor.sparse().perturbed_pivots(), 0);
@@ -288,7 +288,7 @@ TEST_F(RpcMultifrontalTest, SolvesAfterEvictionToHostMemory) {
 
 TEST_F(RpcMultifrontalTest, ReportsTheRowWithoutAMatching) {
   Start();
-  // Rows 3 to 5 have entries in the same two columns only.
+  // Rows 3 to 5 have entries only in two columns, so one of them cannot be matched.
   Triplets a = {{10, 5, 1}};
   for (int64_t i = 0; i < 20; ++i) {
     const bool shares = i >= 3 && i <= 5;
@@ -358,8 +358,8 @@ TEST_F(RpcMultifrontalTest, FactorsAndSolvesInOneCall) {
     EXPECT_LT(BackwardError(a, false, x, b), 1e-14);
     ExpectHeldSoon(Holdings());
   }
-  // The solver of a dense factor makes `auto` choose a dense method. It is refused for a sparse
-  // method chosen by name.
+  // If the solver is for dense factors, `auto` chooses a dense method, and a sparse method chosen
+  // by name is refused.
   header.mutable_solve()->set_solver(v1::SOLVER_TRSM);
   EXPECT_EQ(FactorizeAndSolve(header, BytesOf(a), Bytes(b)).status.error_code(),
             grpc::StatusCode::UNIMPLEMENTED);

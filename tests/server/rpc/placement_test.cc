@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Placement of jobs on several devices, none of which waits for another.
+// Tests the placement of jobs on several devices, and that no device delays another.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -14,9 +14,9 @@
 namespace crout::testing {
 namespace {
 
-// Too large for immediate admission: a thread may block for it.
+// Order of a matrix that is too large to be admitted at once: a thread may block for it.
 constexpr int64_t kLarge = 1100;
-// Longer than any call here takes and far shorter than a test's timeout.
+// Deadline of calls: longer than any of them takes, and much shorter than the timeout of a test.
 constexpr std::chrono::seconds kLimit{60};
 
 class PlacementTest : public RpcTest {
@@ -34,7 +34,7 @@ class PlacementTest : public RpcTest {
     StartServers({first, second}, config);
   }
 
-  // One Factorize call. The destructor cancels it unless it has finished.
+  // A Factorize call. The destructor cancels it unless it has finished.
   class Upload {
    public:
     Upload(PlacementTest& test, const v1::FactorizeHeader& header) {
@@ -139,8 +139,8 @@ class PlacementTest : public RpcTest {
 
 TEST_F(PlacementTest, UploadsUnderWaySpreadBySpeed) {
   Start(/*slowness=*/2);
-  // Large matrices, because the devices' own startup measurements affect predictions for small
-  // ones.
+  // The matrices are large, because predictions for small ones depend on times that the devices
+  // measure.
   std::vector<std::unique_ptr<Upload>> uploads;
   for (int i = 1; i <= 12; ++i) {
     uploads.push_back(std::make_unique<Upload>(*this, Header("", kLarge)));
@@ -160,7 +160,8 @@ TEST_F(PlacementTest, AnAlgorithmGoesWhereItIs) {
   EXPECT_EQ(upload.Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
-// On the wedged device, admissions, text preparation, releases and jobs block all of their threads.
+// On the wedged device, all threads for admissions, text preparation, releases and jobs are
+// blocked.
 TEST_F(PlacementTest, AWedgedDeviceDoesNotDelayOthers) {
   Start();
   std::vector<v1::Factor> factors;
@@ -179,8 +180,8 @@ TEST_F(PlacementTest, AWedgedDeviceDoesNotDelayOthers) {
     releases.emplace_back([this, &factor] { Release(factor.handle()); });
   }
   Gate& memory = device(0).counting_memory().gate();
-  // Four admissions, three preparations (one thread is reserved for small matrices such as these),
-  // two releases.
+  // The threads are those of four admissions, three preparations and two releases. One of the
+  // preparations uses the thread that is reserved for small matrices.
   WaitUntil([&] { return memory.held() >= 9; }, "the device to hold all its threads");
   components().Housekeep();
   ExpectServes("cuda:1");
@@ -188,7 +189,7 @@ TEST_F(PlacementTest, AWedgedDeviceDoesNotDelayOthers) {
   device(0).Recover();
   for (std::thread& release : releases) release.join();
   uploads.clear();
-  Idle();  // The device has no memory for another job until then.
+  Idle();  // before this, the device has no memory for another job
   ExpectServes("cuda:0");
 }
 
@@ -207,7 +208,7 @@ TEST_F(PlacementTest, EndsOfTextsHoldUpNoAdmissions) {
   for (auto& text : texts) EXPECT_TRUE(text->Finish().ok());
 }
 
-// A sweep that is started by one device also releases memory of others.
+// A sweep started for one device also releases memory of other devices.
 TEST_F(PlacementTest, ASweepWaitsForNoDevice) {
   Start();
   FactorOn("cuda:0", kLarge);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Factors that are prepared for a solver when they enter the cache, tested on the whole server.
+// Tests factors that are prepared for a solver when they enter the cache.
 #include <string>
 
 #include "gmock/gmock.h"
@@ -55,7 +55,7 @@ TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
   ASSERT_TRUE(stub().EstimateFactorize(&context, request, &estimate).ok());
   const size_t matrix = BlockBytes(kN * kN * sizeof(double));
   const size_t vector = BlockBytes(kN * sizeof(double));
-  EXPECT_EQ(estimate.cached_bytes(),  // A and LU; ipiv and prepared data
+  EXPECT_EQ(estimate.cached_bytes(),  // A and LU, ipiv and the prepared data
             static_cast<int64_t>(FactorCache::Charge(2 * matrix + 2 * vector)));
 }
 
@@ -90,7 +90,7 @@ TEST_F(RpcPreparedTest, TheReplyNamesTheFallback) {
   EXPECT_EQ(solved.result.solver(), answer.result.solver());
 }
 
-// The solver's last unknown has a relative error of 1e-5.
+// The solver returns the last unknown with a relative error of 1e-5.
 class RpcInaccurateTest : public RpcPreparedTest {
  protected:
   void SetUp() override { StartServer({.prepares = true, .prepared_error = 1e-5}); }

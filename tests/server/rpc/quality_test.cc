@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Replies, metrics and lists that flag unreliable factors and Schur complements.
+// Tests the warnings for unreliable factors and Schur complements in replies, metrics and lists.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -68,7 +68,7 @@ TEST_F(RpcQualityTest, APoorFactorIsWarnedOfAndCounted) {
   EXPECT_GT(factor.quality(), 30);
   EXPECT_THAT(factor.warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
   EXPECT_THAT(Counted("cm", "factor"), Optional(1));
-  // Later descriptions carry the warning too.
+  // Later descriptions of the factor contain the warning, too.
   v1::DescribeFactorRequest request;
   request.set_handle(factor.handle());
   v1::DescribeFactorResponse described;
@@ -97,7 +97,7 @@ TEST_F(RpcQualityTest, OneShotsAreWarnedOfTooAndGaussJordanHasNoFactor) {
 
 TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
   constexpr int64_t kN = 60;
-  std::vector<double> a(kN * kN);  // Partial pivoting doubles the last column with every step.
+  std::vector<double> a(kN * kN);  // partial pivoting doubles the last column in every step
   for (int64_t j = 0; j < kN; ++j) {
     a[j + j * kN] = 1;
     for (int64_t i = j + 1; i < kN; ++i) a[i + j * kN] = -1;
@@ -121,7 +121,7 @@ TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
   EXPECT_THAT(fine.result.warnings(), IsEmpty());
 }
 
-// A small request can run alone or in a batch with others; both must warn.
+// A small request can run alone or in a batch. It must get the warning in both cases.
 TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
   const std::vector<double> magic = {16, 5, 9, 4, 2, 11, 7, 14, 3, 10, 6, 15, 13, 8, 12, 1};
   v1::FactorizeAndSolveHeader header;
@@ -129,7 +129,7 @@ TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
   *header.mutable_rhs() = Dense(4, 1);
   for (const v1::Algorithm algorithm : {v1::ALGORITHM_AUTO, v1::ALGORITHM_GETRF}) {
     header.mutable_options()->set_algorithm(algorithm);
-    // b = A times ones, which gives a small X without a null space component.
+    // b is A times the vector of ones. X is small and has no component in the null space.
     const SolvedAtOnce solved =
         FactorizeAndSolve(header, Bytes(magic), Bytes(std::vector<double>(4, 34.0)));
     ASSERT_TRUE(solved.status.ok()) << solved.status.error_message();
@@ -138,7 +138,7 @@ TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
   }
 }
 
-// Absent flags mean true.
+// If the flags are absent, their value is true.
 TEST_F(RpcQualityTest, AHeaderWithoutOptionsKeepsTheMatrixAndVerifies) {
   v1::FactorizeHeader factorize;
   *factorize.mutable_matrix() = Dense(1, 1);
@@ -163,7 +163,7 @@ TEST_F(RpcQualityTest, AHeaderWithoutOptionsKeepsTheMatrixAndVerifies) {
   EXPECT_FALSE(solved.result.has_backward_error());
 }
 
-// Verification needs the kept matrix. A matrix without elements is complete without being kept.
+// Measuring the backward error needs the stored matrix, except for a matrix without elements.
 TEST_F(RpcQualityTest, ABackwardErrorNeedsTheMatrix) {
   const auto solve = [&](int64_t n, bool drop, const std::string& a, const std::string& b) {
     v1::FactorizeAndSolveHeader header;
@@ -187,7 +187,7 @@ TEST_F(RpcQualityTest, ABoundWithoutTheMatrixIsRefusedBeforeThePayload) {
   *request.mutable_header()->mutable_rhs() = Dense(2, 1);
   request.mutable_header()->mutable_options()->set_keep_matrix(false);
   request.mutable_header()->mutable_solve()->set_error_bound(true);
-  ASSERT_TRUE(stream->Write(request));  // the payload is not sent
+  ASSERT_TRUE(stream->Write(request));  // without the payload
   const grpc::Status status = stream->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("the matrix, which was not kept"));

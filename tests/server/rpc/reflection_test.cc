@@ -23,7 +23,7 @@ ServerReflectionResponse Query(const ServerReflectionRequest& request) {
   return Reflect(request, {"a.Service"});
 }
 
-// Returns the names of the files in a response, in its order.
+// Returns the names of the files in a response, in order.
 std::vector<std::string> FilesIn(const ServerReflectionResponse& response) {
   std::vector<std::string> names;
   for (const std::string& bytes : response.file_descriptor_response().file_descriptor_proto()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Memory of replies: reserved at the header, charged until gRPC has sent the reply, and reclaimed
-// from clients that do not read.
+// Tests the memory of replies: it is reserved when the header arrives, charged until gRPC has sent
+// the reply, and reclaimed from clients that do not read.
 #include <memory>
 #include <string>
 #include <vector>
@@ -100,7 +100,7 @@ TEST_F(ReplyTest, AReaderThatStoppedDoesNotOutliveTheServersEnd) {
   ExpectHeldSoon(idle_);
 }
 
-// Chunks hold at most what the minimum rate transfers in half the idle timeout.
+// A chunk has at most the bytes that the minimum rate transfers in half the idle timeout.
 TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
   v1::Factor factor;
   constexpr int64_t kLarge = 256;
@@ -122,7 +122,7 @@ TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
   EXPECT_EQ(read, kLarge * kLarge * sizeof(double));
 }
 
-// The reply is reserved at the header, before any payload.
+// The memory of the reply is reserved when the header arrives, before any payload.
 TEST_F(ReplyTest, FactorizeAndSolveReservesItsReplyAtTheHeader) {
   for (const auto algorithm : {v1::ALGORITHM_GETRF, v1::ALGORITHM_GAUSS_JORDAN}) {
     grpc::ClientContext context;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A request_id: its factor is made once, even if calls that request it are cancelled or fail.
+// Tests request_id: its factor is computed once, even if calls with this request_id are cancelled
+// or fail.
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,10 +18,10 @@ constexpr int64_t kOrder = 40;
 
 class RequestIdTest : public RpcTest {
  protected:
-  // A Factorize call. All attempts have the same request_id and, by default, the same matrix.
+  // A Factorize call with a fixed request_id and, by default, a fixed matrix.
   class Attempt {
    public:
-    // `data` is sent with the header.
+    // Sends the header with `data`, the begin of the payload.
     explicit Attempt(RequestIdTest& test, const std::string& data = "", int64_t order = kOrder) {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + kTestTimeout));
       stream_ = test.stub().Factorize(&context_);
@@ -59,7 +60,7 @@ class RequestIdTest : public RpcTest {
     device().factor_gate().WaitUntilHeld();
     return attempt;
   }
-  // Cancels `attempt` and waits until the server has seen it.
+  // Cancels `attempt` and waits until the server has ended the call.
   void Leave(Attempt& attempt) {
     const double before = CallsRefused(core().metrics.Scrape());
     attempt.Cancel();

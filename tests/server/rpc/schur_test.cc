@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// ComputeSchurComplement over RPC: S, the cached factor of the leading block, and refusals.
+// Tests ComputeSchurComplement over RPC: S, the cached factor of the leading block, and errors.
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -146,7 +146,7 @@ TEST_F(RpcSchurTest, ASingularLeadingBlockIsKeptAndRefused) {
   EXPECT_FALSE(answer.header.has_complement());
 }
 
-// Iterations are reported in the reply and in the metrics, as for Factorize.
+// The reply and the metrics report iterations, as for Factorize.
 TEST_F(RpcSchurTest, ReportsTheIterationsOfItsMethod) {
   constexpr int64_t kLeading = 4;
   StartServer();
@@ -196,7 +196,7 @@ TEST_F(RpcSchurTest, NanIsRefusedAndNothingIsKept) {
   ExpectHeldSoon(Holdings());
 }
 
-// Any caller can cause these warnings, so the log limits them like calls.
+// The log limits these warnings like calls, because any caller can cause them.
 class RpcSchurLogTest : public RpcSchurTest {
  protected:
   RpcSchurLogTest() : before_(spdlog::default_logger()) {
@@ -204,7 +204,7 @@ class RpcSchurLogTest : public RpcSchurTest {
   }
   ~RpcSchurLogTest() override { spdlog::set_default_logger(before_); }
 
-  // Returns the log's warnings for a poor factor and a poor complement.
+  // Returns the warnings that a poor factor and a poor complement cause in the log.
   std::vector<std::string> Warnings(LogCalls calls) {
     Config config = SmallConfig();
     config.call_log.calls = calls;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fixture for tests of SolveSeries.
+// A fixture for tests of SolveSeries. Matrices are dense kN x kN float64 matrices, column-major.
 #ifndef CROUT_TESTS_SERVER_RPC_SERIES_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_SERIES_FIXTURE_H_
 
@@ -29,7 +29,8 @@ class RpcSeriesTest : public RpcTest {
     std::vector<double> x;
   };
 
-  // One stream.
+  // A stream. The functions Send, Write, Receive and Step return false if the stream has ended;
+  // Status() then returns why.
   class Series {
    public:
     explicit Series(v1::FactorizationService::Stub& stub, const std::string& tenant = "default",
@@ -39,7 +40,8 @@ class RpcSeriesTest : public RpcTest {
       stream_ = stub.SolveSeries(&context_);
     }
 
-    // Sends a step. Without `a`, it consists of right-hand sides alone.
+    // Sends a step with the matrix `a`, or with right-hand sides only if `a` is empty. `b` is kN x
+    // nrhs.
     bool Send(const std::vector<double>& a, const std::vector<double>& b,
               v1::SolveSeriesHeader header = {}) {
       if (!a.empty()) *header.mutable_matrix() = Dense(kN, kN);
@@ -51,7 +53,7 @@ class RpcSeriesTest : public RpcTest {
       return stream_->Write(request);
     }
     bool Write(const v1::SolveSeriesRequest& request) { return stream_->Write(request); }
-    // Reads one step's reply. Returns false at the end of the stream.
+    // Reads the reply to a step.
     bool Receive(Answer* answer) {
       *answer = {};
       std::string data;
@@ -90,6 +92,7 @@ class RpcSeriesTest : public RpcTest {
         stream_;
   };
 
+  // Returns `a` with a random number of up to `change` added to each entry.
   static std::vector<double> Changed(std::vector<double> a, double change, uint64_t seed) {
     const HostMatrix random = RandomMatrix(kN, kN, seed);
     for (size_t i = 0; i < a.size(); ++i) a[i] += change * random[i];
@@ -121,7 +124,7 @@ class RpcSeriesTest : public RpcTest {
     return {response.factors().begin(), response.factors().end()};
   }
 
-  // Replaces the factor by that of `a` in a separate call.
+  // Replaces the factor of `handle` by the factor of `a` in a separate call.
   grpc::Status Replace(const std::string& handle, const std::vector<double>& a) {
     grpc::ClientContext context;
     auto stream = stub().Refactorize(&context);
@@ -141,7 +144,7 @@ class RpcSeriesTest : public RpcTest {
   const std::vector<double> b_ = RandomMatrix(kN, 2, 5);
 };
 
-// Concatenates the parts of a change.
+// Returns the bytes of the parts of a change, concatenated.
 template <class... Parts>
 std::string Together(const Parts&... parts) {
   std::string data;

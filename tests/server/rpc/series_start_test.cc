@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SolveSeries: initial guesses that the client sends with a step.
+// Tests SolveSeries with initial guesses that the client sends with a step.
 #include <functional>
 #include <limits>
 #include <string>
@@ -29,7 +29,7 @@ class RpcSeriesStartTest : public RpcSeriesTest {
     *request->mutable_header()->mutable_x0() = Dense(kN, static_cast<int64_t>(x0.size()) / kN);
     request->set_x0_data(Bytes(x0));
   }
-  // Runs the second step of a stream.
+  // Runs `second` as the second step of a new stream.
   void SolveSecond(const v1::SolveSeriesRequest& second, Answer* answer) {
     Series series(stub());
     ASSERT_TRUE(series.Write(First(a_, b_)) && series.Receive(answer));
@@ -68,7 +68,7 @@ TEST_F(RpcSeriesStartTest, ItsSolutionSolvesAStepWithoutIteration) {
     SetStart(expected.x, &second);
     Answer answer;
     SolveSecond(second, &answer);
-    // Preparing an update takes one iteration.
+    // An update of the factor counts as one iteration.
     const bool updates = second.header().change().has_rank();
     EXPECT_EQ(answer.result.old_iterations(), updates ? 1 : 0);
     EXPECT_EQ(answer.result.new_iterations(), 0);
@@ -182,7 +182,7 @@ TEST_F(RpcSeriesStartTest, WhatIsWrongIsRefusedAndNothingStays) {
         c.spoil(request);
         series.Write(request);
         series.HalfClose();
-        // Excess data is detected when the step is complete.
+        // The server detects excess data when the step is complete.
         while (series.Receive(&answer)) {
           if (answer.factor) handle = answer.factor->handle();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SolveSeries: the life of a stream, the parts kept between its steps, and the ways it ends.
+// Tests the streams of SolveSeries: their state between steps, and how they end.
 #include <functional>
 #include <limits>
 #include <string>
@@ -74,7 +74,7 @@ TEST_F(RpcSeriesTest, PayloadsInManyMessages) {
     v1::SolveSeriesRequest request;
     *request.mutable_header()->mutable_matrix() = Dense(kN, kN);
     *request.mutable_header()->mutable_rhs() = Dense(kN, 2);
-    ASSERT_TRUE(series.Write(request));  // a header alone
+    ASSERT_TRUE(series.Write(request));  // only a header
     const std::string bytes = Bytes(a);
     for (size_t at = 0; at < bytes.size(); at += 1000) {
       v1::SolveSeriesRequest part;
@@ -192,7 +192,7 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
     request.set_rhs_data(Bytes(b_));
     c.spoil(request);
     series.Write(request);
-    // Excess data is detected when the step is complete.
+    // The server detects excess data when the step is complete.
     while (series.Receive(&answer)) {
     }
     const grpc::Status status = series.Status();
@@ -260,7 +260,7 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
 
 TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   Config config = SmallConfig();
-  // Much longer than this test takes, even on a slow machine.
+  // The timeout is much longer than this test takes, even on a slow machine.
   config.limits.series_idle_timeout = absl::Minutes(10);
   StartServer({}, config);
   Series series(stub());
@@ -268,13 +268,14 @@ TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   ASSERT_TRUE(series.Step(a_, b_, &answer, With(v1::SERIES_STRATEGY_REUSE)));
   ASSERT_TRUE(series.Step(Changed(a_, 1e-6, 1), b_, &answer));
   WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-  // The factor, the matrix of the last step and the solution. All of them can be evicted.
+  // The stream holds the factor, the matrix of the previous step and the solution. All can be
+  // evicted.
   const Holdings held = Held();
   EXPECT_EQ(held.factors, 3u);
   EXPECT_EQ(held.device_reserved,
             core().engine.cache.EvictableBytes(*core().engine.devices.slots()[0]));
   EXPECT_EQ(held.uploads, 0);
-  // Two steps, each 6 min after the previous one, are within the timeout.
+  // Each of two further steps follows after 6 minutes, which is within the timeout.
   for (int step = 0; step < 2; ++step) {
     failpoints().AwaitReached("call.sent", 2 + step);
     PassTime(absl::Minutes(6));
@@ -296,7 +297,7 @@ TEST_F(RpcSeriesTest, EvictedPartsComeBack) {
   const std::vector<double> next = Changed(a_, 1e-6, 1);
   ASSERT_TRUE(series.Step(next, b_, &answer));
   WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-  // Move the parts to host memory; the next step promotes them.
+  // Moves the parts to host memory. The next step promotes them.
   DeviceSlot& slot = *core().engine.devices.slots()[0];
   const auto all = core().engine.cache.ReserveOnDevice(slot, slot.budget->limit());
   ASSERT_TRUE(all.ok());
@@ -315,7 +316,7 @@ TEST_F(RpcSeriesTest, DroppedPartsAreMissedOnceAndKeptAgain) {
   ASSERT_TRUE(series.Step(Changed(a_, 1e-6, 1), b_, &answer));
   const auto drop_the_idle = [&] {
     WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-    // The factor is pinned; everything else moves to host memory and is then evicted there.
+    // The pinned factor stays. The other parts move to host memory and are then evicted.
     const auto pin = core().engine.cache.Acquire("default", *handle);
     ASSERT_TRUE(pin.ok());
     DeviceSlot& slot = *core().engine.devices.slots()[0];
@@ -334,7 +335,7 @@ TEST_F(RpcSeriesTest, DroppedPartsAreMissedOnceAndKeptAgain) {
   ASSERT_TRUE(series.Step(next, b_, &answer));
   ExpectSolved(answer, next, b_);
   EXPECT_EQ(answer.result.new_iterations(), 0);
-  // The parts that this step kept are available.
+  // The next step uses the parts that this step has stored.
   ASSERT_TRUE(series.Step({}, b_, &answer)) << series.Status().error_message();
   ExpectSolved(answer, next, b_);
   drop_the_idle();
@@ -428,7 +429,7 @@ TEST_F(RpcSeriesTest, AnotherCallMayReplaceTheFactor) {
   Answer answer;
   ASSERT_TRUE(series.Step(a_, b_, &answer, With(v1::SERIES_STRATEGY_REUSE)));
   ASSERT_TRUE(Replace(answer.factor->handle(), Matrix(kN, 7)).ok());
-  // A step with its own matrix continues from the new factor or makes another.
+  // A step with a matrix uses the new factor or makes another.
   const std::vector<double> next = Changed(a_, 1e-6, 1);
   ASSERT_TRUE(series.Step(next, b_, &answer));
   ExpectSolved(answer, next, b_);
@@ -453,7 +454,7 @@ TEST_F(RpcSeriesTest, EachStepIsMeasuredByItself) {
   }
   ASSERT_TRUE(series.Finish().ok());
   WaitUntil([&] { return sample(kCalls) == 1; }, "the call to be counted");
-  // The lifetime of the stream is not a request duration.
+  // The lifetime of the stream does not count as the duration of a request.
   EXPECT_EQ(sample(kDurations), 3);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SolveSeries: how steps are solved.
+// Tests how SolveSeries solves its steps.
 #include <limits>
 #include <numeric>
 #include <string>
@@ -46,12 +46,12 @@ TEST_F(RpcSeriesTest, StepsReuseTheFactorUntilItDoesNotServe) {
     EXPECT_EQ(answer.result.new_iterations(), 0);
     EXPECT_EQ(answer.result.factor_version(), 1);
   }
-  // A step of right-hand sides alone uses the matrix of the last step.
+  // A step without a matrix uses the matrix of the previous step.
   const std::vector<double> other = RandomMatrix(kN, 1, 6);
   ASSERT_TRUE(series.Step({}, other, &answer));
   ExpectSolved(answer, a, other);
 
-  // Other calls can use the factor meanwhile. The series' other parts are not listed.
+  // Other calls can use the factor of the series. Its other parts are not listed.
   Solved solved;
   EXPECT_TRUE(Solve(handle, other, &solved).ok());
   EXPECT_LE(BackwardError(a_, kN, Op::kNone, solved.x, other, 1), kAccuracy);
@@ -108,7 +108,7 @@ TEST_F(RpcSeriesTest, ChangesTravelInPlaceOfMatrices) {
   WaitUntil([&] { return Idle().factors == before.factors + 1; }, "what was between the steps");
 }
 
-// Changes as large as the matrix: too large for the old factor without updates.
+// The changes are as large as the matrix, so that the old factor is useless without an update.
 TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
   StartServer();
   v1::Factor factor;
@@ -149,7 +149,7 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
   const std::string age = "crout_series_factor_age_steps_";
   EXPECT_EQ(SampleOf(scrape, age + "count{device=\"cuda:0\"}"), most);
   EXPECT_EQ(SampleOf(scrape, age + "sum{device=\"cuda:0\"}"), most * (most + 1) / 2);
-  // Beyond the largest update rank, the step makes a new factor, which later steps update.
+  // Beyond the largest rank of an update, the step makes a new factor, which later steps update.
   ASSERT_NO_FATAL_FAILURE(step(most + 1, &answer));
   EXPECT_EQ(answer.result.strategy(), v1::SERIES_STRATEGY_REFACTOR);
   EXPECT_EQ(answer.result.old_iterations(), 0);
@@ -158,7 +158,7 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
   EXPECT_EQ(answer.result.strategy(), v1::SERIES_STRATEGY_UPDATE);
   EXPECT_EQ(answer.result.update_rank(), 1);
 
-  // After another call replaces the factor, updates of the previous version are invalid.
+  // When another call has replaced the factor, updates of the previous version are not used.
   ASSERT_TRUE(Replace(factor.handle(), Matrix(kN, 7)).ok());
   ASSERT_NO_FATAL_FAILURE(step(most + 3, &answer));
   EXPECT_EQ(answer.result.update_rank(), 0);
@@ -172,7 +172,7 @@ TEST_F(RpcSeriesTest, AMatrixTooFarIsFactoredInTheSameStep) {
     Series series(stub());
     Answer answer;
     ASSERT_TRUE(series.Step(a_, b_, &answer, With(strategy)));
-    // The signs of the entries differ.
+    // The matrix is unrelated to the previous one.
     std::vector<double> far = RandomMatrix(kN, kN, 99);
     far[0] = std::numeric_limits<double>::min();
     ASSERT_TRUE(series.Step(far, b_, &answer));
@@ -182,7 +182,7 @@ TEST_F(RpcSeriesTest, AMatrixTooFarIsFactoredInTheSameStep) {
       ASSERT_TRUE(answer.factor);
       EXPECT_EQ(answer.factor->version(), 2);
       EXPECT_EQ(answer.result.age(), 0);
-      // The factor now belongs to the last matrix.
+      // The factor now belongs to the matrix of the previous step.
       ASSERT_TRUE(series.Step({}, b_, &answer));
       ExpectSolved(answer, far, b_);
     }
@@ -243,7 +243,7 @@ TEST_F(RpcSeriesTest, ASingularMatrixIsAnAnswerAndTheNextStepIsSolved) {
   EXPECT_TRUE(series.Finish().ok());
 }
 
-// A singular matrix becomes the last matrix of the series like any other.
+// The step after a singular matrix can use this matrix like any other.
 TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
   StartServer();
   std::vector<double> singular = a_;
@@ -276,7 +276,7 @@ TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
         }
         ASSERT_TRUE(series.Step(singular, b_, &answer, header));
         EXPECT_FALSE(answer.result.solved());
-        // Repeat the step: using the kept singular matrix does not consume it.
+        // Repeats the step, because a use of the stored singular matrix must not consume it.
         for (int step = 0; step < 2; ++step) {
           ASSERT_TRUE(series.Step({}, b_, &answer)) << series.Status().error_message();
           EXPECT_FALSE(answer.result.solved());
@@ -388,7 +388,7 @@ TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
   ExpectSolved(answer, a_, b_);
   ASSERT_TRUE(answer.factor);
   EXPECT_NE(answer.factor->handle(), first);
-  // Here the last matrix differs from the factor's, and it survives the release of the factor.
+  // The matrix of the previous step is not the factored one. It survives the release of the factor.
   const std::vector<double> next = Changed(a_, 1e-6, 4);
   ASSERT_TRUE(series.Step(next, b_, &answer));
   EXPECT_FALSE(answer.factor);
@@ -398,11 +398,11 @@ TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
   EXPECT_TRUE(answer.factor);
 }
 
-// In the second step below, only the last GMRES iteration reduces the residual. Judged by its first
-// iterations alone, the step would be abandoned in favor of a new factor.
+// In the second step, only the last GMRES iteration reduces the residual. An estimate from its
+// first iterations would abandon the step and make a new factor.
 TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
   FakeDeviceOptions slow;
-  slow.slowness = 1e9;  // A new factor is predicted to cost more than any number of iterations.
+  slow.slowness = 1e9;  // a new factor is predicted to cost more than any number of iterations
   StartServer(slow);
   std::vector<double> unit(kN * kN);
   for (int64_t i = 0; i < kN; ++i) unit[i + i * kN] = 1;
@@ -411,7 +411,7 @@ TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(factorize, Bytes(unit), &factor).ok());
 
-  // GMRES takes as many iterations as there are distinct eigenvalues.
+  // GMRES needs as many iterations as there are distinct eigenvalues.
   constexpr int kIterations = 8;
   std::vector<double> diagonal(kN * kN);
   for (int64_t i = 0; i < kN; ++i) {
@@ -427,8 +427,9 @@ TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
   EXPECT_FALSE(answer.factor);
   EXPECT_GE(answer.result.old_iterations(), kIterations);
 
-  // A cyclic permutation of kCircle rows and a residual in one of them. Each iteration moves the
-  // residual to the next row and doubles it; only the last one eliminates it.
+  // The next matrix permutes kCircle rows cyclically, and the residual is in one of them. Each
+  // iteration moves the residual to the next row and doubles it. Only the last iteration eliminates
+  // it.
   constexpr int kCircle = 6;
   std::vector<double> turned = unit;
   std::vector<double> b = answer.x;

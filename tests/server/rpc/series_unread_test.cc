@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SolveSeries: clients that send steps without reading replies are stopped by flow control. The
-// channel accepts a reply only when the client reads it.
+// Tests SolveSeries with clients that send steps without reading replies: flow control stops them.
+// The channel accepts a reply only when the client reads it.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -25,7 +25,7 @@ class UnreadSeriesTest : public RpcSeriesTest {
     for (int step = 0; step < kSteps; ++step) matrices_.push_back(Changed(a_, 1e-7, step));
   }
 
-  // A stream that sends all of its steps from its own thread and reads on demand.
+  // A stream that sends all of its steps on a thread of its own. The test reads the replies.
   class Sender : public Series {
    public:
     Sender(v1::FactorizationService::Stub& stub, const std::vector<std::vector<double>>& matrices,
@@ -37,7 +37,7 @@ class UnreadSeriesTest : public RpcSeriesTest {
             HalfClose();
           }) {}
     ~Sender() {
-      Cancel();  // Otherwise a failed test would wait for the stream.
+      Cancel();  // so that a failed test does not wait for the stream
       thread_.join();
     }
 
@@ -47,8 +47,8 @@ class UnreadSeriesTest : public RpcSeriesTest {
 
   int StepsBegun() { return failpoints().reached("series.step"); }
 
-  // Returns whether all of the second step has arrived and its job has not begun. Once the job
-  // begins, the call leaves the payload phase.
+  // Returns whether the whole second step has arrived but its job has not begun: the job would end
+  // the payload phase of the call.
   bool SecondStepIsHeld() {
     const double both = 2.0 * static_cast<double>((a_.size() + b_.size()) * sizeof(double));
     const std::vector<OpenCall> calls = core().calls.Oldest(1);
@@ -80,7 +80,7 @@ TEST_F(UnreadSeriesTest, TheNextStepWaitsUntilTheAnswerIsRead) {
   EXPECT_TRUE(series.Status().ok());
 }
 
-// Replies to singular steps hold no reservation.
+// Replies to steps with singular matrices hold no reservation, but the next step must also wait.
 TEST_F(UnreadSeriesTest, TheNextStepAlsoWaitsAfterASingularOne) {
   for (std::vector<double>& a : matrices_) std::fill_n(a.begin(), kN, 0.0);
   Sender series(stub(), matrices_, b_);
@@ -114,12 +114,12 @@ TEST_F(UnreadSeriesTest, ACancellationEndsTheWaiting) {
   EXPECT_EQ(Ended("CANCELLED"), 1);
 }
 
-// The pending step's memory is freed; the factor of the first step stays.
+// The memory of the waiting step is freed; the factor of the first step remains.
 TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
   constexpr absl::Duration kTime = absl::Milliseconds(300);
   const auto refused = [this] { return CallsRefused(core().metrics.Scrape()); };
   std::unique_ptr<Sender> series;
-  int begun = 0;  // value before the attempt, like the next two
+  int begun = 0;  // this and the next two: values before the attempt
   double before = 0;
   double late = 0;
   ASSERT_TRUE(SeenWithin(kTime, [&] {
@@ -132,9 +132,9 @@ TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
     series = std::make_unique<Sender>(stub(), matrices_, b_, deadline);
     EXPECT_TRUE(Eventually([&] { return SecondStepIsHeld() || absl::Now() >= deadline; }));
     if (!SecondStepIsHeld() || absl::Now() >= deadline) return false;
-    // Read nothing before the end: a read would let the step proceed.
+    // Reads nothing before the end, because the step would then proceed.
     WaitUntil([&] { return refused() == before + 1; }, "the server to end the call");
-    // Retry if the start of the call took so long to arrive that the server counts it as cancelled.
+    // The attempt fails if the call took so long to arrive that the server counts it as cancelled.
     return Ended("DEADLINE_EXCEEDED") == late + 1;
   }));
   EXPECT_EQ(series->Status().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);

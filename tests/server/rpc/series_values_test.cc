@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SolveSeries: steps that send new values for the pattern of an earlier text.
+// Tests SolveSeries with steps that send new values for the pattern of an earlier text.
 #include <algorithm>
 #include <complex>
 #include <limits>
@@ -21,7 +21,7 @@ using Complex = std::complex<double>;
 
 // A Matrix Market text whose values change from step to step.
 struct Pattern {
-  std::string field = "real";  // or complex, or pattern
+  std::string field = "real";  // "real", "complex" or "pattern"
   std::string symmetry = "general";
   bool gzip = false;
   std::vector<std::pair<int64_t, int64_t>> lines;  // row, column; 1-based
@@ -60,8 +60,8 @@ struct Pattern {
   }
 };
 
-// The lower triangle of a matrix with three diagonals, listed from the last row up. Some entries
-// are given twice.
+// The lower triangle of a matrix with three diagonals, listed from the last row to the first. Some
+// entries are given twice.
 Pattern Lower(const std::string& field, const std::string& symmetry) {
   Pattern pattern{field, symmetry, false, {}};
   for (int64_t i = kN; i >= 1; --i) {
@@ -90,7 +90,7 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
     request.set_rhs_data(Bytes(rhs_));
     return series.Write(request) && series.Receive(answer);
   }
-  // On entry, `answer` is the previous step's reply, whose digest identifies the entries.
+  // On entry, `answer` is the reply to the previous step. Its digest identifies the entries.
   bool ValuesStep(Series& series, int64_t count, const std::string& values, Answer* answer,
                   const std::string& handle = "") {
     v1::SolveSeriesRequest request = Request({}, false);
@@ -109,7 +109,7 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
     const Pattern pattern = Lower("real", "symmetric");
     const std::vector<Complex> zero(pattern.lines.size());
     const std::vector<Complex> values = pattern.Values(2);
-    // With `auto`, the last step might reuse the first factor if that is predicted to be faster.
+    // With `auto`, the last step might reuse the first factor, if this is predicted to be faster.
     const auto strategy = v1::SERIES_STRATEGY_REFACTOR;
     for (const bool begins : {true, false}) {
       SCOPED_TRACE(begins ? "at first" : "later");
@@ -120,7 +120,7 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
       }
       ASSERT_TRUE(TextStep(series, pattern, zero, &answer, begins, strategy));
       EXPECT_FALSE(answer.result.solved());
-      // The matrix is detected as singular from values as well as from text.
+      // The singular matrix is also detected if it arrives as values.
       ASSERT_TRUE(ValuesStep(series, pattern, zero, &answer)) << series.Status().error_message();
       EXPECT_FALSE(answer.result.solved());
       ASSERT_TRUE(ValuesStep(series, pattern, values, &answer)) << series.Status().error_message();
@@ -132,7 +132,7 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
       EXPECT_TRUE(by_texts.Finish().ok());
     }
   }
-  // Expects the same bits from two series, one by texts and one by values.
+  // Expects the same bits from a series of texts and from a series of values.
   void ExpectSameAsTexts(const Pattern& pattern) {
     for (const auto strategy : {v1::SERIES_STRATEGY_REFACTOR, v1::SERIES_STRATEGY_REUSE}) {
       SCOPED_TRACE(absl::StrCat(pattern.field, " ", pattern.symmetry, " ", strategy));
@@ -195,7 +195,7 @@ TEST_F(RpcSeriesValuesTest, APatternHasAsManyValuesAsLines) {
   StartServer(options);
   const Pattern pattern = Lower("pattern", "symmetric");
   ExpectSameAsTexts(pattern);
-  // The values may differ from one.
+  // A real text has the lines of the pattern, with values other than one.
   Pattern real = pattern;
   real.field = "real";
   const std::vector<Complex> values = real.Values(3);
@@ -248,7 +248,7 @@ TEST_F(RpcSeriesValuesTest, WhatIsNoSetOfValuesIsRefused) {
     Answer answer;
     ASSERT_TRUE(TextStep(series, c.pattern, c.pattern.Values(1), &answer, true));
     while (ValuesStep(series, c.count, c.data, &answer)) {
-      // Excess data is detected when the step is complete.
+      // The server detects excess data when the step is complete.
       ASSERT_THAT(c.message, HasSubstr("more"));
     }
     const grpc::Status status = series.Status();
@@ -306,7 +306,7 @@ TEST_F(RpcSeriesValuesTest, ValuesOfOtherEntriesAreRefused) {
   options.has_sparse_ops = true;
   StartServer(options);
   const Pattern pattern = Lower("real", "general");
-  // The same positions in another order, and as many entries in other positions.
+  // Other texts have the same positions in another order, or as many entries at other positions.
   Pattern reversed = pattern;
   std::reverse(reversed.lines.begin(), reversed.lines.end());
   Pattern transposed = pattern;
@@ -360,14 +360,14 @@ TEST_F(RpcSeriesValuesTest, TheMapIsEvictedAsTheMatrixIsAndGoesWithTheStream) {
   ASSERT_TRUE(TextStep(series, pattern, values, &answer, true));
   const auto handle = Handle::Parse(answer.factor->handle());
   WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-  // The factor, the solution and the map. All of them can be evicted.
+  // The stream holds the factor, the solution and the map. All can be evicted.
   const Holdings held = Held();
   EXPECT_EQ(held.factors, 3u);
   EXPECT_EQ(held.device_reserved,
             core().engine.cache.EvictableBytes(*core().engine.devices.slots()[0]));
   DeviceSlot& slot = *core().engine.devices.slots()[0];
   {
-    // Move the parts to host memory; the next step promotes them.
+    // Moves the parts to host memory. The next step promotes them.
     const auto all = core().engine.cache.ReserveOnDevice(slot, slot.budget->limit());
     ASSERT_TRUE(all.ok());
     const Reservation taken = std::move(const_cast<Reservation&>(*all));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Matrices with an empty row or column. They are reported as singular when their text has arrived;
-// no job runs and no factor memory is held.
+// Tests matrices with an empty row or column. They are reported as singular when their text has
+// arrived, without a job and without memory for a factor.
 #include <cmath>
 #include <string>
 
@@ -18,7 +18,7 @@ class RpcSingularTest : public RpcTest {
  protected:
   void SetUp() override {
     StartServer();
-    // Block all factorizations and solves.
+    // Blocks all factorizations and solves.
     device().factor_gate().Close();
     device().solve_gate().Close();
   }
@@ -91,7 +91,7 @@ TEST_F(RpcSingularTest, RowsAndColumnsAreDistinguished) {
 
 TEST_F(RpcSingularTest, StoredZerosAreNoEntries) {
   v1::Factor factor;
-  // Entries that add up to zero, or underflow in the stored type, count as zeros too.
+  // Entries also count as zeros if their sum is zero, or if they underflow in the stored type.
   for (const char* entry : {"2 2 0\n", "2 2 -0.0\n", "2 2 1\n2 2 -1\n"}) {
     const std::string lines = absl::StrCat("1 1 1\n", entry);
     const auto count = std::count(lines.begin(), lines.end(), '\n');
@@ -112,8 +112,8 @@ TEST_F(RpcSingularTest, StoredZerosAreNoEntries) {
 TEST_F(RpcSingularTest, OthersAreFactored) {
   v1::Factor factor;
   device().factor_gate().Open();
-  device().solve_gate().Open();  // for the condition estimate
-  // In a symmetric file an entry below the diagonal also stands above it.
+  device().solve_gate().Open();  // the condition estimate needs it
+  // In a symmetric file, an entry below the diagonal also counts above it.
   ASSERT_TRUE(
       FactorizeText("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 3\n", &factor)
           .ok());
@@ -170,7 +170,7 @@ TEST_F(RpcSingularTest, FactorizeAndSolveReportsIt) {
 }
 
 TEST_F(RpcSingularTest, SchurComplementLooksAtTheLeadingBlock) {
-  // The matrix is regular, but its leading block of order 2 is singular.
+  // The matrix is nonsingular, but its leading block of order 2 is singular.
   const std::string text = absl::StrCat(kBanner, "3 3 3\n1 1 1\n2 3 1\n3 2 1\n");
   grpc::ClientContext context;
   auto stream = stub().ComputeSchurComplement(&context);
@@ -188,7 +188,7 @@ TEST_F(RpcSingularTest, SchurComplementLooksAtTheLeadingBlock) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   ExpectSingular(factor, 2, v1::SINGULAR_REASON_EMPTY_ROW, 2);
   EXPECT_FALSE(factor.handle().empty());
-  EXPECT_FALSE(factor.has_nnz());  // the count covers the whole matrix only
+  EXPECT_FALSE(factor.has_nnz());  // entries are counted only for the whole matrix
 }
 
 TEST_F(RpcSingularTest, RefactorizeRunsNoJobEither) {

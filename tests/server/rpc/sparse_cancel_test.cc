@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Calls with sparse matrices that are cancelled during analysis, numeric factorization and solve
-// leave nothing behind.
+// Tests that calls with sparse matrices leave nothing behind if they are cancelled during the
+// analysis, the numeric factorization or the solve.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -35,7 +35,7 @@ class RpcSparseCancelTest : public RpcSparseTest,
     failpoints().AwaitReached(failpoint, before + 1);
     context.TryCancel();
     EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-    // The client may see the cancellation before the server does.
+    // The client may see the end of the call before the server does.
     WaitUntil([&] { return CallsRefused(core().metrics.Scrape()) == refused + 1; },
               "the server to end the call");
     failpoints().Release(failpoint);
@@ -58,7 +58,7 @@ TEST_P(RpcSparseCancelTest, InTheAnalysisAndInTheNumericPhase) {
     CancelAt(failpoint, context, stub().Factorize(&context), Request(a));
     ExpectHeldSoon(Holdings());
   }
-  // The next call finds no analysis of the cancelled calls.
+  // The cancelled calls have stored no analysis.
   const v1::Factor factor = MustFactor(Header(kN, a), a);
   EXPECT_FALSE(factor.sparse().analysis_reused());
   ExpectSolves(factor.handle(), kN, a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Downloads of L and U of sparse factors, for each method that supports them.
+// Tests downloads of L and U of sparse factors, for each method that supports them.
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -43,7 +43,7 @@ class RpcSparseDownloadTest : public RpcSparseTest,
   }
 };
 
-// Reads numbers from the front of a byte string.
+// Reads numbers from a string of bytes, from its begin.
 class DownloadReader {
  public:
   explicit DownloadReader(const std::string& bytes) : bytes_(bytes) {}
@@ -63,7 +63,7 @@ class DownloadReader {
   size_t at_ = 0;
 };
 
-// Reads compressed rows and returns them as a dense row-major matrix.
+// Reads a matrix in compressed rows. Returns it as a dense row-major matrix.
 template <class T>
 std::vector<double> TakeRows(DownloadReader& reader, const v1::SparseSpec& spec) {
   const int64_t n = spec.rows();
@@ -141,7 +141,7 @@ TEST_P(RpcSparseDownloadTest, WithInterchangesAndPostponedPivots) {
   const v1::Factor factor = MustFactor(header, a);
   EXPECT_EQ(factor.sparse().postponements() > 0, GetParam() == v1::ALGORITHM_MULTIFRONTAL);
   EXPECT_LT(Difference<double>(Get(factor.handle()), kStar, a), 1e-12);
-  if (GetParam() == v1::ALGORITHM_KLU) return;  // supports float64 only
+  if (GetParam() == v1::ALGORITHM_KLU) return;  // supports only float64
   header.mutable_options()->set_factor_dtype(v1::DTYPE_FLOAT32);
   EXPECT_LT(Difference<float>(Get(MustFactor(header, a).handle()), kStar, a), 1e-3);
 }

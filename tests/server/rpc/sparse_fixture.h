@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fixture for sparse matrices in binary form and a server with methods for them.
+// A fixture for sparse matrices in binary form, with a server that has methods for them.
 #ifndef CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_
 
@@ -19,6 +19,7 @@
 
 namespace crout::testing {
 
+// Indices are 0-based.
 struct Triplet {
   int64_t row;
   int64_t column;
@@ -26,8 +27,8 @@ struct Triplet {
 };
 using Triplets = std::vector<Triplet>;
 
-// Returns the five-point grid of m x m points with convection, which makes it unsymmetric. `seed`
-// varies the values.
+// Returns the five-point stencil with convection, which makes it unsymmetric, on m x m points.
+// `seed` varies the values.
 inline Triplets Grid(int64_t m, int seed = 0) {
   Triplets entries;
   const auto add = [&](int64_t i, int64_t j, int64_t k, int64_t l, double value) {
@@ -46,7 +47,8 @@ inline Triplets Grid(int64_t m, int seed = 0) {
   return entries;
 }
 
-// A star graph. Without matching, its leaves are eliminated first, each with the pivot `pivot`.
+// The matrix of a star graph, of order kStar. Without matching, its leaves are eliminated first,
+// each with the pivot `pivot`.
 inline constexpr int64_t kLeaves = 30, kBorder = 60, kStar = kLeaves + kBorder;
 inline Triplets Star(double pivot) {
   Triplets a;
@@ -73,6 +75,7 @@ void Append(T value, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
+// Returns the entries in the wire format: rows, columns, then float64 values.
 inline std::string BytesOf(const Triplets& entries) {
   std::string bytes;
   for (const Triplet& entry : entries) Append(static_cast<int32_t>(entry.row), &bytes);
@@ -81,6 +84,7 @@ inline std::string BytesOf(const Triplets& entries) {
   return bytes;
 }
 
+// Returns the normwise backward error of x, in the infinity norm.
 inline double BackwardError(const Triplets& a, bool transposed, const std::vector<double>& x,
                             const std::vector<double>& b) {
   std::vector<double> r = b, row(b.size());
@@ -98,6 +102,8 @@ inline double BackwardError(const Triplets& a, bool transposed, const std::vecto
   return largest(r) / (largest(row) * largest(x) + largest(b));
 }
 
+// A test with a server that has the given sparse methods. Matrices are n x n in float64. Functions
+// that run a call return its status.
 class RpcSparseTest : public RpcTest {
  protected:
   explicit RpcSparseTest(std::vector<v1::Algorithm> methods) : methods_(std::move(methods)) {}
@@ -122,7 +128,7 @@ class RpcSparseTest : public RpcTest {
     spec.mutable_sparse()->set_entries(std::ssize(a));
     return spec;
   }
-  // Makes a header for the first method.
+  // Return a header for this method, by default for the first method of the server.
   v1::FactorizeHeader Header(int64_t n, const Triplets& a) const {
     return Header(n, a, methods_.front());
   }
@@ -186,13 +192,13 @@ class RpcSparseTest : public RpcTest {
     return method == v1::ALGORITHM_KLU ? host::MakeKlu(executor_)
                                        : host::MakeMultifrontal(executor_);
   }
-  // Returns whether `solver` is the first method's.
+  // Returns whether `solver` belongs to the first method.
   bool SolvesItsOwn(v1::Solver solver) const {
     return SolverName(solver) == AlgorithmName(methods_.front());
   }
 
   const std::vector<v1::Algorithm> methods_;
-  std::vector<AbsentMethod> absent_;  // set before Start()
+  std::vector<AbsentMethod> absent_;  // methods to report as absent; set before Start()
   host::Executor executor_{2};
 };
 

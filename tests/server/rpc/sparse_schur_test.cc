@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Schur complements of chosen unknowns of sparse matrices, and estimates of sparse factorizations.
+// Tests Schur complements of selected unknowns of sparse matrices, and estimates of sparse
+// factorizations.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -66,7 +67,7 @@ class RpcSparseSchurTest : public RpcSparseTest {
   }
 };
 
-// Computes S, column-major, by eliminating the other unknowns one by one.
+// Computes S, column-major, by dense elimination of the other unknowns.
 std::vector<double> Eliminated(int64_t n, const Triplets& a, const std::vector<int32_t>& keep) {
   std::vector<double> full(n * n);
   for (const Triplet& entry : a) full[entry.row + entry.column * n] += entry.value;
@@ -131,13 +132,13 @@ TEST_F(RpcSparseSchurTest, ReportsASingularBlockOfTheEliminatedUnknowns) {
   EXPECT_THAT(answer.status.error_message(), HasSubstr("singular"));
   EXPECT_GT(answer.factor.info(), 0);
   ExpectHeldSoon(Holdings());
-  // The kept row must not supply a pivot.
+  // The row of the kept unknown must not supply a pivot.
   Triplets joined = a;
   joined.push_back({2, 0, 1});
   joined.push_back({2, 1, 2});
   const Answer also = Compute(Keeping(3, joined, {2}), BytesOf(joined));
   EXPECT_EQ(also.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  // A nearly singular block has small pivots. They are accepted if the front has no larger ones.
+  // A nearly singular block has small pivots, which are accepted if the front has no larger ones.
   joined[3].value += 0x1p-40;
   const Answer nearly = Compute(Keeping(3, joined, {2}), BytesOf(joined));
   ASSERT_TRUE(nearly.status.ok()) << nearly.status.error_message();
@@ -256,7 +257,7 @@ TEST_F(RpcSparseEstimateTest, RefusesMoreEntriesThanASparseMatrixMayHave) {
   request.set_n(100'000);
   request.set_nnz(int64_t{1} << 31);
   v1::EstimateFactorizeResponse estimate;
-  ASSERT_TRUE(Estimate(request, &estimate).ok());  // as a dense matrix
+  ASSERT_TRUE(Estimate(request, &estimate).ok());  // estimated as a dense matrix
   EXPECT_NE(estimate.algorithm(), v1::ALGORITHM_MULTIFRONTAL);
   request.mutable_options()->set_algorithm(v1::ALGORITHM_MULTIFRONTAL);
   const grpc::Status status = Estimate(request, &estimate);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sequences of real matrices with one pattern each: hourly power flows and Newton steps. Each runs
-// by Refactorize and by SolveSeries, with a single analysis.
+// Tests sequences of matrices from applications, each with one pattern: hourly power flows and
+// Newton steps. Each sequence is solved with Refactorize and with SolveSeries, with a single
+// analysis.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr size_t kMaxSteps = kSanitized ? 4 : 100;
 
-// Returns the files below `folder` in the order of the index.
+// Returns the matrices below `folder` in the order of the index.
 std::vector<RealMatrix> FilesBelow(const std::string& folder) {
   std::vector<RealMatrix> files;
   for (const RealMatrix& file : RealMatrixIndex()) {

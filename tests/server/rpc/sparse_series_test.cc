@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SolveSeries on sparse matrices with sparse factors: one analysis of the pattern, and values alone
-// from the second step on.
+// Tests SolveSeries with sparse factors: the pattern is analyzed once, and steps after the first
+// can send only values.
 #include <string>
 #include <vector>
 
@@ -23,7 +23,7 @@ Triplets EmptyRow() {
   for (Triplet& entry : a) entry.value *= entry.row == 7 ? 0 : 1;
   return a;
 }
-// Returns a matrix with two columns whose only entry is in the same row.
+// Returns a matrix with two columns that have their only entry in the same row.
 Triplets RowLeftOver() {
   Triplets a = Grid(kM);
   std::erase_if(a, [](const Triplet& entry) { return entry.column <= 1 && entry.row != 1; });
@@ -35,8 +35,8 @@ class RpcSparseSeriesTest : public RpcSparseStreamTest,
  protected:
   RpcSparseSeriesTest() : RpcSparseStreamTest(GetParam()) { b_.assign(kN, 1.0); }
 
-  // Tests singular structures in the first step and in later ones. Unless `named`, `auto` chooses
-  // the method.
+  // Tests structurally singular matrices in the first step and in later ones. If `named`, the
+  // method is named; otherwise `auto` chooses it.
   void ExpectSingularAndTheNextStepSolved(bool named) {
     for (const bool begins : {true, false}) {
       SCOPED_TRACE(begins ? "at first" : "later");
@@ -77,7 +77,7 @@ TEST_P(RpcSparseSeriesTest, EveryNewFactorIsByTheFirstAnalysis) {
   for (int step = 0; step < 5; ++step) {
     const Triplets a = Grid(kM, step);
     Answer answer;
-    // Resend the full matrix at times, as a client without change tracking does.
+    // Some steps send the full matrix, as a client may that does not compare patterns.
     ASSERT_TRUE(Step(a, step % 3 != 0, &answer)) << Finish().error_message();
     ExpectSolved(answer, a);
     ASSERT_TRUE(answer.factor);
@@ -127,8 +127,8 @@ TEST_P(RpcSparseSeriesTest, AStepStartsAtTheGivenX0) {
   }
 }
 
-// A series that starts from a cached sparse factor reuses its analysis and stores new factors under
-// its handle.
+// A series that starts from a cached sparse factor reuses its analysis, and stores new factors
+// under its handle.
 TEST_P(RpcSparseSeriesTest, GoesOnFromASparseFactorAndLeavesItItsNewOnes) {
   Start();
   const Triplets a = Grid(kM), next = Grid(kM, 3);
@@ -176,7 +176,7 @@ TEST_P(RpcSparseSeriesTest, ASingularStructureIsAnAnswerAndTheNextStepIsSolved) 
   ExpectSingularAndTheNextStepSolved(/*named=*/true);
 }
 
-// No dense method is available there to detect the singularity.
+// For this order no dense method is available that could detect the singularity.
 TEST_P(RpcSparseSeriesTest, ASingularStructureBeyondTheDenseLimitIsAnAnswer) {
   Start(/*max_n=*/100);
   ExpectSingularAndTheNextStepSolved(/*named=*/false);

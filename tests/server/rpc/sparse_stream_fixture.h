@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fixture for SolveSeries streams with sparse matrices in binary form.
+// A fixture for SolveSeries streams with sparse matrices in binary form.
 #ifndef CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_
 #define CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_
 
@@ -22,7 +22,8 @@ struct StreamAnswer {
   std::vector<double> x;
 };
 
-// Steps of one stream with one method. The right-hand side is b_.
+// A stream with one method. Its steps solve for the right-hand side b_, whose size is the order.
+// Step and Receive return false if the stream has ended; Finish() then returns why.
 class RpcSparseStreamTest : public RpcSparseTest {
  protected:
   explicit RpcSparseStreamTest(v1::Algorithm method) : RpcSparseTest({method}) {}
@@ -35,7 +36,7 @@ class RpcSparseStreamTest : public RpcSparseTest {
     first_.set_strategy(strategy);
     first_.mutable_options()->set_algorithm(methods_.front());
   }
-  // Sends a step with its full matrix or with its values alone.
+  // Runs a step with the matrix `a`, or only with its values if `values_alone`.
   bool Step(const Triplets& a, bool values_alone, StreamAnswer* answer) {
     v1::SolveSeriesRequest request;
     *request.mutable_header() = std::exchange(first_, {});
@@ -57,7 +58,7 @@ class RpcSparseStreamTest : public RpcSparseTest {
     }
     return stream_->Write(request) && Receive(answer);
   }
-  // Sends a step that uses the previous matrix.
+  // Runs a step that uses the previous matrix.
   bool StepWithoutMatrix(StreamAnswer* answer) {
     v1::SolveSeriesRequest request;
     *request.mutable_header()->mutable_rhs() = Dense(n(), 1);
@@ -96,8 +97,8 @@ class RpcSparseStreamTest : public RpcSparseTest {
   int64_t n() const { return std::ssize(b_); }
 
   std::vector<double> b_;
-  std::vector<double> x0_;    // start of the next Step(); empty: the last solution
-  std::string entry_digest_;  // digest of the last matrix
+  std::vector<double> x0_;    // initial guess of the next Step(); empty: the previous X
+  std::string entry_digest_;  // digest of the previous matrix
   v1::SolveSeriesHeader first_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::SolveSeriesRequest, v1::SolveSeriesResponse>>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Coordinate texts on a device with sparse operations: replies, memory and support by every call.
+// Tests coordinate texts on a device with sparse operations: replies, memory, and support in every
+// call.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,8 +26,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kN = 60;
 
-// Returns the stored entries of a as text. Each is split into `parts` equal parts, a power of two,
-// so that they add up exactly.
+// Returns the text of the stored entries of `a`. Each entry is split in `parts` equal parts.
+// `parts` is a power of two, so that their sum is exact.
 std::string TextOf(const HostMatrix& a, int64_t n, int parts = 2) {
   std::string lines;
   int64_t count = 0;
@@ -62,7 +63,7 @@ class RpcSparseTest : public RpcTest {
     return Factorize(Header(Text()), text, factor);
   }
 
-  // Replaces the handle's factor by the factor of the given matrix.
+  // Replaces the factor of `handle` by the factor of the given matrix.
   grpc::Status Refactorize(const std::string& handle, const v1::MatrixSpec& matrix,
                            const std::string& data) {
     grpc::ClientContext context;
@@ -291,7 +292,8 @@ TEST_F(RpcSparseTest, RefusesWhatOverflowsItsType) {
   }
 }
 
-// During the transfer to the device, only the parsed matrix and its row index are reserved.
+// During the transfer to the device, host memory is reserved only for the parsed matrix and its
+// index by rows.
 TEST_F(RpcSparseTest, TheParsedMatrixIsReservedUntilItIsSent) {
   Start();
   device().HoldUploads();
@@ -320,7 +322,7 @@ TEST_F(RpcSparseTest, DevicesWithoutSparseOperationsGetTheDenseForm) {
   ExpectSolves(text.handle(), a_);
 }
 
-// The entries of a in binary form with the header that describes them.
+// A matrix in binary form with the specification that describes it.
 struct Binary {
   v1::MatrixSpec spec;
   std::string bytes;
@@ -406,7 +408,7 @@ TEST_F(RpcSparseTest, BinaryEntriesAreRefusedByWhatIsWrong) {
   expect([&](Binary& b) { b.bytes.pop_back(); }, "header.matrix: fewer bytes");
   expect([&](Binary& b) { b.bytes.push_back(0); }, "header.matrix: more bytes");
   expect([&](Binary& b) { b.bytes[0] = 1; }, "header.matrix: offset 0");
-  // A declaration of the largest possible count costs no memory.
+  // Declaring the largest possible number of entries takes no memory.
   expect([&](Binary& b) { sparse(b)->set_entries((int64_t{1} << 31) - 1); },
          "header.matrix: offset 60");
   expect([&](Binary& b) { sparse(b)->set_cols(kN + 1); }, "is not square");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Refactorize with values alone, on the positions of the previous matrix.
+// Tests Refactorize with new values for the positions of the previous matrix.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kM = 20, kN = kM * kM;
 
-// Returns the values in column-major order. `a` must have no duplicates.
+// Returns the bytes of the values in column-major order. `a` must have no duplicates.
 std::string ValuesOf(Triplets a) {
   std::ranges::sort(a, {}, [](const Triplet& t) { return std::pair(t.column, t.row); });
   std::string bytes;
@@ -27,7 +27,7 @@ std::string ValuesOf(Triplets a) {
   return bytes;
 }
 
-// Makes a header that declares `count` values on the pattern of `factor`.
+// Returns a header that declares `count` values for the pattern of `factor`.
 v1::RefactorizeHeader ByValues(const v1::Factor& factor, int64_t count) {
   v1::RefactorizeHeader header;
   header.set_handle(factor.handle());
@@ -136,7 +136,7 @@ TEST_F(RpcSparseValuesTest, SingularOnesKeepThePreviousFactor) {
   v1::Factor again;
   EXPECT_EQ(Refactorize(header, zeros, &again).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   ExpectSolves(factor.handle(), kN, a);
-  // A singular factor that is accepted on request keeps the positions.
+  // If a singular factor is stored on request, its positions remain available.
   header.set_replace_if_singular(true);
   ASSERT_TRUE(Refactorize(header, zeros, &again).ok());
   EXPECT_GT(again.info(), 0);
@@ -194,8 +194,8 @@ TEST_F(RpcSparseValuesTest, WhatIsNoSetOfValuesIsRefused) {
   ExpectSolves(factor.handle(), kN, a);
 }
 
-// Two clients share a handle. One client replaces the matrix by one with the same number of entries
-// in other positions.
+// Two clients share a handle. One of them replaces the matrix by one with as many entries at other
+// positions.
 TEST_F(RpcSparseValuesTest, OfAnotherPatternAreRefused) {
   Start();
   const Triplets a = Grid(kM);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Workspace queries to a sparse method: how many are made, and with which limit.
+// Tests how often a sparse method is queried for its workspace, and with which limit.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t kM = 20, kN = kM * kM;
 
-// Host multifrontal LU that counts workspace queries and requests `beyond` additional bytes when
-// the limit allows it.
+// The multifrontal method of the host. Counts workspace queries, and requests `beyond` additional
+// bytes if the limit allows it.
 class CountingFronts final : public SparseLu {
  public:
   CountingFronts(std::unique_ptr<SparseLu> fronts, size_t beyond, std::atomic<int>& queries)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Attribution of time to the phases of a reply's timings.
+// Tests to which phases the timings of a reply attribute time.
 #include <chrono>
 #include <functional>
 #include <string>
@@ -17,8 +17,8 @@ constexpr int64_t kN = 5;
 
 class RpcTimingsTest : public RpcTest {
  protected:
-  // Runs `call` while the copy of its first payload is held back beyond the time when the job
-  // begins to wait for it. Expects that this time is attributed to the copy and to no other phase.
+  // Runs `call` and holds the copy of its first payload for some time after the job begins to wait
+  // for it. Expects that this time is attributed to the copy and to no other phase.
   void ExpectCopyIsMeasured(const std::function<v1::Timings()>& call) {
     constexpr auto kHeld = std::chrono::milliseconds(20);
     device().copy_gate().Close();

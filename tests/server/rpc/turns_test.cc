@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Parsing of uploads and release of memory alternate between tenants: one tenant's work does not
-// delay another tenant's small request.
+// Tests that parsing of uploads and release of memory alternate between tenants: the work of a
+// tenant does not delay a small request of another tenant.
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,16 +21,16 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-// Grid sizes of an analysis that counts as large and of a small one.
+// Grid sizes whose analyses count as large and as small.
 constexpr int64_t kLarge = 60, kSmall = 4;
-// Threads for large analyses, and calls that wait for them.
+// Number of threads for large analyses, and of calls that wait for them.
 constexpr int kThreads = 2, kWaiting = 4;
 
 class RpcTurnsTest : public RpcSparseTest {
  protected:
   using Stream = grpc::ClientReaderWriter<v1::FactorizeRequest, v1::FactorizeResponse>;
 
-  // A Factorize call of a tenant, sent in full.
+  // A Factorize call of a tenant, with its whole payload.
   class Call {
    public:
     Call(RpcTurnsTest& test, const std::string& tenant, int64_t m) {
@@ -76,7 +76,8 @@ class RpcTurnsTest : public RpcSparseTest {
     };
     StartServer(options, config);
   }
-  // Fills all threads for large analyses with tenant A's, held at the gate, and queues more calls.
+  // Holds all threads for large analyses at gate_ in calls of tenant A, and queues kWaiting more of
+  // its calls.
   void FillWithLarge() {
     for (int i = 0; i < kThreads; ++i) {
       failpoints().Do("sparse.analyze", [this] { gate_.Pass(); });
@@ -92,8 +93,8 @@ class RpcTurnsTest : public RpcSparseTest {
     const TaskScheduler& queue = *core().engine.devices.slots()[0]->preparing;
     WaitUntil([&] { return queue.load().queue_depth == depth; }, "the calls to wait");
   }
-  // Tenant A's tasks hold all threads of the pool, at the gate. More of them wait, and would hold
-  // the threads at `rest`.
+  // Holds all threads of the pool at gate_ in tasks of tenant A. Queues kWaiting more of its tasks,
+  // which would hold the threads at `rest`.
   void FillPool(ThreadPool& pool, Gate& rest) {
     for (int i = 0; i < pool.thread_count(); ++i) pool.Schedule("A", [this] { gate_.Pass(); });
     gate_.WaitUntilHeld(pool.thread_count());
@@ -140,7 +141,7 @@ TEST_F(RpcTurnsTest, AFullQueueRefusesTheTenantThatFilledIt) {
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(refused.error_details(), HasSubstr("QUEUE_FULL"));
   EXPECT_THAT(refused.error_details(), HasSubstr("RetryInfo"));
-  // A small request of another tenant is admitted, and A's last call is refused in its place.
+  // A small request of another tenant is admitted, and the last call of A is dropped in its place.
   const grpc::Status status = Call(*this, "B", kSmall).Finish();
   EXPECT_TRUE(status.ok()) << status.error_message();
   const grpc::Status displaced = calls_.back()->Finish();
@@ -179,12 +180,12 @@ TEST_F(RpcTurnsTest, AReleaseOfAnotherTenantDoesNotWaitForAllOfTheFirst) {
     grpc::StatusCode code = grpc::StatusCode::UNKNOWN;
     std::thread releasing([&] { code = Release("B", on_device ? call.handle() : unknown); });
     WaitUntil([&] { return pool.waiting() == kWaiting + 1; }, "the release to wait");
-    // In arrival order, tenant A would hold both threads at `rest`.
+    // In the order of arrival, tenant A would hold both threads at `rest`.
     gate_.Open();
     releasing.join();
     EXPECT_EQ(code, on_device ? grpc::StatusCode::OK : grpc::StatusCode::NOT_FOUND);
     rest.Open();
-    // Every task uses the gate once.
+    // Each task passes the gate once.
     WaitUntil([&] { return rest.arrivals() == kWaiting && rest.held() == 0; },
               "the pool to be idle");
     Idle();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Unary calls: the request size is limited before parsing, memory is charged until gRPC releases
-// it, and calls are cut off when their reply is not read.
+// Tests unary calls: the size of a request is limited before it is parsed, memory is charged until
+// gRPC frees it, and calls are ended if their reply is not read.
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ class UnaryTest : public RpcTest {
  protected:
   size_t Charged() { return core().call_memory.reserved(); }
 
-  // Makes a request with `bytes` bytes in a field that the contract does not define.
+  // Returns a request with `bytes` bytes in a field that the contract does not define.
   template <class Request>
   static Request Padded(size_t bytes) {
     constexpr int kUnknown = 1000;
@@ -28,7 +28,7 @@ class UnaryTest : public RpcTest {
     return request;
   }
 
-  // Passes the status of each unary call, sent with `padding` bytes, to `expect`.
+  // Sends each unary call with `padding` additional bytes, and passes its status to `expect`.
   void ExpectEach(size_t padding, const std::function<void(const grpc::Status&)>& expect) {
     const auto call =
         [&]<class Request, class Response>(grpc::Status (v1::FactorizationService::Stub::*method)(
@@ -52,7 +52,7 @@ class UnaryTest : public RpcTest {
     expect(stream->Finish());
   }
 
-  // A ListFactors call whose client reads nothing of the reply until Finish().
+  // A ListFactors call whose client does not read the reply before Finish().
   class Reader {
    public:
     explicit Reader(UnaryTest& test)
@@ -112,7 +112,7 @@ TEST_F(UnaryTest, AReplyThatIsNotReadIsChargedAndCutOff) {
   WaitUntil([this] { return Charged() == 0; }, "idle");
   const Holdings idle = Idle();
   Reader reader(*this);
-  constexpr size_t kReply = 50 * 100;  // lower bound
+  constexpr size_t kReply = 50 * 100;  // lower bound in bytes
   EXPECT_GE(Charged(), ServerCore::kCallBytes + kReply);
   EXPECT_EQ(Held().calls, 1u);
   PassTime(absl::Seconds(15));

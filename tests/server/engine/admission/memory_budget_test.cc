@@ -40,7 +40,7 @@ TEST(ReservationTest, MovesWithoutCountingTwice) {
   MemoryBudget budget(100);
   Reservation a = *budget.TryReserve(30);
   Reservation b = std::move(a);
-  EXPECT_EQ(a.bytes(), 0u);  // NOLINT(bugprone-use-after-move): that it is empty is the point.
+  EXPECT_EQ(a.bytes(), 0u);  // NOLINT(bugprone-use-after-move): must be empty
   EXPECT_EQ(b.bytes(), 30u);
   EXPECT_EQ(budget.reserved(), 30u);
   Reservation c = *budget.TryReserve(50);

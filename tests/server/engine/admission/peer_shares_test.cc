@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shares of a budget by peer.
+// Tests the shares of a memory budget that peers hold.
 #include "server/engine/admission/peer_shares.h"
 
 #include <memory>
@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// A call that holds `bytes` bytes until it is destroyed, even after Preempt().
+// A call that holds the bytes given to Begin() until it is destroyed, even after Preempt().
 class FakeCall final : public PeerShares::Holder, public std::enable_shared_from_this<FakeCall> {
  public:
   bool Begin(PeerShares& shares, std::string_view peer, size_t bytes) {
@@ -34,7 +34,8 @@ class PeerSharesTest : public ::testing::Test {
  protected:
   using Calls = std::vector<std::shared_ptr<FakeCall>>;
 
-  // Begins calls of one byte until one is refused, at most `most`. Returns the admitted calls.
+  // Begins calls of one byte until one is refused or `most` are admitted. Returns the admitted
+  // calls.
   Calls Fill(std::string_view peer, size_t most = 1000) {
     Calls calls;
     while (calls.size() < most) {
@@ -72,7 +73,7 @@ TEST_F(PeerSharesTest, TheNewestCallsBeyondAQuarterGiveWay) {
 TEST_F(PeerSharesTest, EndedCallsStayChargedUntilTheyAreGone) {
   Calls first = Fill("first");
   const Calls second = Fill("second");
-  // Ending calls already hold a quarter of the budget, so no further call is ended.
+  // Preempted calls still hold a quarter of the budget, so no further call is preempted.
   EXPECT_EQ(Fill("third").size(), 0u);
   first.resize(90);
   const Calls third = Fill("third");

@@ -16,7 +16,7 @@
 namespace crout {
 namespace {
 
-// Returns the byte that fills the LU part of `factor`, or '!' if its bytes differ.
+// Returns the byte that fills the LU part of `factor`, or '!' if not all bytes are equal.
 char FillOf(const Factorization& factor) {
   const std::byte* data = factor.lu().data();
   const bool even =
@@ -115,7 +115,7 @@ std::string CacheTest::ReasonGone(const Handle& handle, std::string_view tenant)
 void CacheTest::Sweep() {
   cache_->Sweep();
   for (const auto& slot : pool_->slots()) {
-    // Each releasing thread reaches the latch after it has finished its earlier tasks.
+    // The latch opens when each releasing thread has finished its earlier tasks.
     auto all = std::make_shared<std::latch>(slot->releasing->thread_count() + 1);
     for (int i = 0; i < slot->releasing->thread_count(); ++i) {
       slot->releasing->Schedule([all] { all->arrive_and_wait(); });

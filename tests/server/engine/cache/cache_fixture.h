@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fixture for cache tests: fake devices, small budgets, observable host memory and failpoints.
+// A fixture for cache tests, with fake devices, small budgets, host memory that tests can observe,
+// and failpoints.
 #ifndef CROUT_TESTS_SERVER_ENGINE_CACHE_CACHE_FIXTURE_H_
 #define CROUT_TESTS_SERVER_ENGINE_CACHE_CACHE_FIXTURE_H_
 
@@ -28,14 +29,14 @@
 
 namespace crout {
 
-// Host memory whose allocations a test can block and whose last block it can corrupt. Thread-safe,
+// Host memory of 1 GiB. A test can block its allocations and corrupt its last block. Thread-safe,
 // except for last().
 class HostMemoryProbe final : public MemoryResource {
  public:
-  // Blocks allocations, and therefore demotions.
+  // Blocks allocations, and so demotions, while closed.
   testing::Gate& gate() { return gate_; }
   testing::CountingResource& counting() { return counting_; }
-  // The most recently allocated block. Call only while nothing allocates.
+  // Returns the block allocated last. Call only while no thread allocates.
   std::byte* last() const { return last_; }
 
  protected:
@@ -50,42 +51,48 @@ class HostMemoryProbe final : public MemoryResource {
   std::map<void*, Buffer> blocks_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Factors belong to kTenant unless the options name another tenant. Budgets are counted in units of
+// kUnit bytes. `slot` is the index of a device.
 class CacheTest : public ::testing::Test {
  protected:
-  // Bytes charged for a typical test factor, and the part of them that holds its data.
+  // Bytes charged for a typical factor, and the part of them that contains its data.
   static constexpr size_t kUnit = size_t{32} << 10;
   static constexpr size_t kUnitData = kUnit - FactorCache::kEntryBytes;
   static constexpr std::string_view kTenant = "alice";
 
-  // Creates one device per kind ("cuda:0", "cuda:1", "host") with budgets of that many units.
+  // Creates a pool with one device per kind, named "cuda:N" or "host", where N is its index, and
+  // the cache. Each device has a budget of `device_units`; the host memory has `host_units`.
   void Start(const std::vector<DeviceKind>& kinds, size_t device_units, size_t host_units);
   void Start(size_t device_units, size_t host_units) {
     Start({DeviceKind::kCuda}, device_units, host_units);
   }
 
-  // Makes a factor that is charged `bytes`, including the entry's own bytes. `fill` fills all of
-  // its data. Reserves memory as the daemon's workers do.
+  // Makes a factor whose data are filled with `fill`, and reserves its memory as workers of the
+  // daemon do. The cache charges `bytes` for it, including the bytes of the entry. Returns
+  // RESOURCE_EXHAUSTED if they do not fit.
   absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0);
-  // Makes and inserts a factor. Fails the test on error.
+  // Makes and inserts a factor, with a lease of an hour by default. Fails the test on error.
   Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});
 
-  // Uses the factor and returns the byte that fills it, or '!' if its bytes differ. If needed,
-  // promotes the factor with memory reserved on its device.
+  // Uses the factor and returns the byte that fills it, or '!' if not all bytes are equal. If
+  // needed, promotes the factor to reserved memory of its device. Sets `promoted` to whether it
+  // did.
   absl::StatusOr<char> Use(const Handle& handle, bool* promoted = nullptr);
   absl::StatusOr<char> UsePinned(FactorCache::Pin& pin, bool* promoted = nullptr);
   absl::Status Touch(const Handle& handle) { return cache_->Acquire(kTenant, handle).status(); }
 
   Tier TierOf(const Handle& handle) { return cache_->Describe(kTenant, handle)->tier; }
-  // Returns the reason why the handle is gone, or "" while it is valid.
+  // Returns the reason in the NOT_FOUND error of the handle, or "" if the handle is valid.
   std::string ReasonGone(const Handle& handle, std::string_view tenant = kTenant);
 
   DeviceSlot& slot(size_t i = 0) { return *pool_->slots()[i]; }
   testing::FakeDevice& device(size_t i = 0) { return *devices_[i]; }
   size_t DeviceUnits(size_t i = 0) { return slot(i).budget->reserved() / kUnit; }
   size_t HostUnits() { return pool_->host_budget().reserved() / kUnit; }
+  // Returns the value of a series (tests/server/scrape.h). Fails the test if it is missing.
   double Metric(std::string_view series);
 
-  // Sweeps the cache and waits until the memory of removed factors is free.
+  // Sweeps the cache and waits until the memory of removed factors is freed.
   void Sweep();
   void Advance(absl::Duration duration) { failpoints_.Advance(duration); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Cache operations visit no more entries than they return, move or remove. Visits are counted by
-// the health checks that the cache makes of a factor's device.
+// Tests that cache operations visit no more entries than they return, move or remove. The cache
+// checks the health of a factor's device on each visit; the test counts these checks.
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,8 +61,8 @@ TEST_F(CacheIndexTest, AListVisitsItsPage) {
   EXPECT_EQ(Visited([&] { cache_->List("bob", "", 0, 10, &next); }), 0);
 }
 
-// Expired factors that are not swept yet shorten a page. The cache does not fill the page with
-// later factors.
+// A page is shorter if expired factors are not swept yet: the cache does not fill it with later
+// factors.
 TEST_F(CacheIndexTest, APageIsShortWhereFactorsAreOver) {
   PutNamed('a', "x");
   for (int i = 0; i < 20; ++i) PutNamed('m', "x", absl::Minutes(1));

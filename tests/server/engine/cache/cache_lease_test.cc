@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Leases: expiry, extension by use, and removal of the factor.
+// Tests leases: expiry, extension by use, and removal of the factor.
 #include <optional>
 #include <utility>
 
@@ -14,7 +14,7 @@
 namespace crout {
 namespace {
 
-// Compares with a tolerance, since the clock advances while the test runs.
+// Compares with a tolerance, because the clock advances while the test runs.
 MATCHER_P(IsAbout, time, "") { return absl::AbsDuration(arg - time) < absl::Minutes(1); }
 
 class CacheLeaseTest : public CacheTest {

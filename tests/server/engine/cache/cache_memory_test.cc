@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Failed allocations: each cache operation either completes or leaves the cache unchanged,
-// whichever of its allocations fails.
+// Tests failed allocations: each cache operation completes or leaves the cache unchanged, whichever
+// of its allocations fails.
 #include <new>
 #include <string>
 #include <tuple>
@@ -21,13 +21,13 @@ using testing::Threads;
 
 class CacheMemoryTest : public CacheTest {
  protected:
-  // The externally visible state of the cache.
+  // The state of the cache that its users can observe.
   struct Seen {
     std::vector<std::tuple<std::string, int64_t, int64_t>> listed;  // handle, version, fill
     std::vector<std::tuple<std::string, int64_t, int64_t>> named;
     std::array<std::pair<int64_t, int64_t>, 2> tiers;
     size_t size = 0;
-    size_t device_bytes = 0;  // reserved
+    size_t device_bytes = 0;  // reserved bytes
     size_t host_bytes = 0;
     size_t idle_bytes = 0;
 
@@ -58,9 +58,9 @@ class CacheMemoryTest : public CacheTest {
             .lease = absl::Hours(1)};
   }
 
-  // Repeats work(), refusing its first allocation, then its second, and so on, until no allocation
-  // is refused. Returns the number of repetitions with a refusal. Calls prepare() before each
-  // repetition and refused() after each one with a refusal.
+  // Calls work() repeatedly: its first allocation fails in the first call, its second in the
+  // second, and so on, until no allocation fails. Calls prepare() before each call, and refused()
+  // after each call in which an allocation failed. Returns the number of these.
   template <class Prepare, class Work, class Refused>
   static int RefuseEach(Prepare prepare, Work work, Refused refused) {
     for (int count = 0;; ++count) {
@@ -112,7 +112,7 @@ TEST_F(CacheMemoryTest, Insert) {
           [&] {
             factor = {};
             EXPECT_EQ(Look(), before);
-            // The request has not been claimed either.
+            // The request ID is not claimed either.
             EXPECT_FALSE(
                 cache_->request_ids().Await(kTenant, "a request id, not short either", nullptr));
           }),
@@ -193,7 +193,7 @@ TEST_F(CacheMemoryTest, Acquire) {
   auto pin = cache_->Acquire(kTenant, handle);
   ASSERT_OK(pin);
   RefuseAfter(0, Threads::kThis);
-  { const FactorCache::Pin gone = *std::move(pin); }  // The pin's destructor must not fail.
+  { const FactorCache::Pin gone = *std::move(pin); }  // the pin's destructor must not allocate
   StopRefusing();
   EXPECT_EQ(Look(), before);
   ExpectWorks();

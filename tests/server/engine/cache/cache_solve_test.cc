@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Real factors that exceed the device's budget: every one still solves its system.
+// Tests that every factor still solves its system if the factors exceed the device's budget.
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kN = 33;
 constexpr int64_t kRhs = 2;
-constexpr int kFit = 4;    // factors that the device holds
-constexpr int kExtra = 3;  // factors beyond that
+constexpr int kFit = 4;    // factors that fit on the device
+constexpr int kExtra = 3;  // further factors
 constexpr size_t kPerFactor = FactorCache::Charge(2 * BlockBytes(kN * kN * sizeof(double)) +
                                                   BlockBytes(kN * sizeof(int64_t)));
 
@@ -44,7 +44,7 @@ class CacheSolveTest : public CacheTest {
     return cache_->Insert(std::move(factor), options).handle;
   }
 
-  // Checks the solution. Returns true if the factor had to be promoted from host memory first.
+  // Solves and checks the solution. Returns true if the factor was promoted from host memory.
   bool SolveAndCheck(const Handle& handle, int id) {
     bool promoted = false;
     Solve(handle, id, &promoted);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs all cache operations concurrently: acquire, use, download, release, replace, eviction,
-// sweep. Each use must see one complete version, and no memory may leak. Written for
+// Runs all cache operations concurrently: acquire, use, download, release, replace, evict and
+// sweep. Each use must see one complete version, and no memory may leak. Intended for
 // ThreadSanitizer.
 #include <atomic>
 #include <chrono>
@@ -19,7 +19,7 @@
 namespace crout {
 namespace {
 
-constexpr int kSlots = 12;  // more factors than the device holds
+constexpr int kSlots = 12;  // more factors than fit on the device
 constexpr int kThreads = 6;
 constexpr int kSteps = 5000;
 
@@ -34,7 +34,7 @@ class CacheStressTest : public CacheTest {
     handles_[i] = handle;
   }
 
-  // Makes a factor of one to three units. Returns nullopt if factors in use fill the device.
+  // Makes a factor of one to three units. Returns nullopt if the device is full of factors in use.
   std::optional<NewFactor> TryMake(std::mt19937& random) {
     auto factor = Make(static_cast<char>('a' + random() % 26), (1 + random() % 3) * kUnit);
     if (factor.ok()) return *std::move(factor);
@@ -48,14 +48,14 @@ class CacheStressTest : public CacheTest {
     const auto fill = UsePinned(*pin);
     if (fill.ok()) {
       ++uses_;
-      // n records the byte that the version was filled with.
+      // `n` is the byte that fills this version (see Make).
       if (*fill != static_cast<char>(pin->summary().n)) ++wrong_;
     } else if (fill.status().code() != absl::StatusCode::kResourceExhausted) {
       ++wrong_;
     }
   }
 
-  // Reads a factor in host memory as GetFactors does.
+  // Reads a factor in host memory, as GetFactors does.
   void ReadOne(const Handle& handle) {
     auto pin = cache_->Acquire(kTenant, handle);
     if (!pin.ok()) return;
@@ -127,7 +127,7 @@ TEST_F(CacheStressTest, NothingIsTornOrLeft) {
   EXPECT_GT(reads_, 0);
   EXPECT_GT(Metric("crout_cache_promotions_total"), 0);
 
-  Sweep();  // wait until removed factors are freed
+  Sweep();  // waits until removed factors are freed
   size_t charged = 0;
   for (const TierState& tier : cache_->tiers()) charged += tier.bytes;
   EXPECT_EQ(slot().budget->reserved() + pool_->host_budget().reserved(), charged);

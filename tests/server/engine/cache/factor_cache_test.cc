@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of handles, leases, versions, requests and lists. cache_tiers_test.cc covers the tiers.
+// Tests handles, leases, versions, request IDs and lists. tiered_store_test.cc covers the tiers.
 #include <optional>
 #include <string>
 #include <utility>
@@ -183,12 +183,12 @@ TEST_F(FactorCacheTest, ARequestIdNamesOneFactor) {
   EXPECT_FALSE(others.has_value()) << "ids are the tenant's own";
 
   const Handle handle = Put('a', kUnit, 0, options);
-  cache_->request_ids().Abandon("alice", "r1");  // Already completed: no effect.
+  cache_->request_ids().Abandon("alice", "r1");  // no effect, because the request is completed
   ASSERT_OK_AND_ASSIGN(auto again, cache_->ClaimRequest("alice", "r1"));
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->handle, handle);
 
-  Advance(absl::Minutes(1));  // Expired, but not yet swept.
+  Advance(absl::Minutes(1));  // expired, but not yet swept
   ASSERT_OK_AND_ASSIGN(auto after, cache_->ClaimRequest("alice", "r1"));
   EXPECT_FALSE(after.has_value());
   Sweep();
@@ -221,7 +221,7 @@ TEST_F(FactorCacheTest, ListsNewestFirstInPages) {
   EXPECT_EQ(next, 0) << "nothing is left";
   EXPECT_THAT(Listed("alice", "", 0, 2, &next), ElementsAre('e', 'd'));
   ASSERT_NE(next, 0);
-  Put('f');  // A newer factor does not shift the next page.
+  Put('f');  // does not shift the next page
   EXPECT_THAT(Listed("alice", "", next, 2, &next), ElementsAre('b', 'a'));
   EXPECT_EQ(next, 0);
   EXPECT_THAT(Listed("alice", "x", 0, 10, &next), ElementsAre('b', 'a'));
@@ -255,7 +255,7 @@ TEST_F(FactorCacheTest, EmptyFactorsAreFactorsToo) {
   EXPECT_OK(cache_->Release(kTenant, info.handle));
 }
 
-// Records the budget's reserved bytes whenever memory is deallocated.
+// Records how many bytes are reserved in the budget when memory is freed.
 class WatchedMemory final : public MemoryResource {
  public:
   explicit WatchedMemory(const MemoryBudget& budget) : budget_(budget) {}

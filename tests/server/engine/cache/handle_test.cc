@@ -24,7 +24,7 @@ TEST(HandleTest, TextGoesBothWays) {
 }
 
 TEST(HandleTest, ConvertsToAndFromText) {
-  // Expected texts are from Python's base64.b32encode, lower-cased, without padding.
+  // The expected texts are results of Python's base64.b32encode in lower case, without padding.
   EXPECT_EQ(Handle().ToString(), "aaaaaaaaaaaaaaaaaaaaaaaaaa");
   const auto ones = Handle::Parse("77777777777777777777777774");
   ASSERT_TRUE(ones.has_value());
@@ -42,7 +42,7 @@ TEST(HandleTest, RefusesEverythingElse) {
     text[5] = bad;
     EXPECT_FALSE(Handle::Parse(text).has_value()) << bad;
   }
-  // 26 characters hold 130 bits: the last two must be zero.
+  // 26 characters encode 130 bits. The last two bits must be zero.
   EXPECT_FALSE(Handle::Parse("aaaaaaaaaaaaaaaaaaaaaaaaab").has_value());
   EXPECT_FALSE(Handle::Parse("aaaaaaaaaaaaaaaaaaaaaaaaac").has_value());
   EXPECT_TRUE(Handle::Parse("aaaaaaaaaaaaaaaaaaaaaaaaae").has_value());

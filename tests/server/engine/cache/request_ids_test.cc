@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests request ids: claims, their ends, and the calls that wait for them.
+// Tests request IDs: how calls claim them, how claims end, and the calls that wait for a claim.
 #include "server/engine/cache/request_ids.h"
 
 #include <memory>
@@ -34,7 +34,7 @@ TEST(RequestIdsTest, ACompletedIdHasItsFactorUntilTheFactorIsGone) {
   const Handle factor = Handle::Random();
   ids.Claim(kTenant, kId);
   ids.Complete(RequestIds::Node(kTenant, kId), factor);
-  ids.Abandon(kTenant, kId);  // No effect: the claim has ended.
+  ids.Abandon(kTenant, kId);  // no effect, because the claim has ended
   const RequestIds::Found found = ids.Claim(kTenant, kId);
   EXPECT_EQ(found.before, RequestIds::State::kHasFactor);
   EXPECT_EQ(found.factor, factor);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the per-tenant counts of factors, bytes and calls.
+// Tests the counts of factors, bytes and calls per tenant.
 #include "server/engine/cache/tenant_loads.h"
 
 #include <string>

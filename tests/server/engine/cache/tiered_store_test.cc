@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Moves between tiers: memory pressure, promotion, corruption, lost devices.
+// Tests moves of factors between tiers: memory pressure, promotion, corruption, lost devices.
 #include <atomic>
 #include <cstdlib>
 #include <optional>
@@ -70,7 +70,7 @@ TEST_F(TieredStoreTest, PressureMovesTheLeastRecentlyUsedToTheHostAndUseBringsIt
   EXPECT_EQ(device().counting_memory().live_bytes(), 0u);
 }
 
-// Allocates blocks that cannot be moved.
+// Allocates blocks that cannot be copied to another tier.
 class FixedMemory final : public MemoryResource {
  public:
   bool is_fixed() const override { return true; }
@@ -215,7 +215,7 @@ TEST_F(TieredStoreTest, APinThatComesDuringTheMoveKeepsTheFactorWhereItIs) {
   std::thread evictor([&] { reserved = cache_->ReserveOnDevice(slot(), kUnit); });
   host_memory_.gate().WaitUntilHeld();
   {
-    // Neither the pin nor its use waits for the copy in progress.
+    // Neither the pin nor a use of it waits for the copy in progress.
     ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, a));
     EXPECT_EQ(pin.promotion_bytes(), 0u);
     EXPECT_THAT(UsePinned(pin), HoldsChar('a'));

@@ -107,7 +107,7 @@ TEST_F(DevicePoolTest, ChoosesByNameOrLeastLoad) {
   EXPECT_EQ(Chosen(""), "host");
 }
 
-// Each choice places a job that stays in the upload phase.
+// Each chosen device gets a job that remains in the upload phase.
 TEST_F(DevicePoolTest, UploadsUnderWayCountAndAFasterDeviceGetsMore) {
   Add(DeviceKind::kCuda, "fast");
   Add(DeviceKind::kCuda, "slow");

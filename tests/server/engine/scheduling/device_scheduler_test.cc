@@ -26,16 +26,16 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::Optional;
 
-// A job that records its start and its end. `gone` is set once nothing refers to the job.
+// A job that records its start and its end. `gone` is set when the job is destroyed.
 class TestJob final : public Job {
  public:
   struct Record {
     Event started;
-    Event ended;  // ran or was dropped
+    Event ended;  // the job ran or was dropped
     Event gone;
     std::atomic<int> runs = 0;
     std::atomic<int> drops = 0;
-    absl::Status status;  // why it was dropped; valid after `ended`
+    absl::Status status;  // passed to Drop; valid after `ended`
   };
 
   explicit TestJob(std::shared_ptr<Record> record,
@@ -85,7 +85,7 @@ class DeviceSchedulerTest : public ::testing::Test {
     return record;
   }
 
-  // Keeps a stream busy until release_ is set.
+  // Submits a job that occupies a stream until release_ is set, and waits until it runs.
   std::shared_ptr<Record> SubmitBlocker(double predicted_seconds = 0) {
     auto record = Submit([this](ExecutionContext&) { release_.Wait(); },
                          Job::Clock::time_point::max(), predicted_seconds);
@@ -126,7 +126,7 @@ TEST_F(DeviceSchedulerTest, RunsOneJobPerStreamSideBySideOnContextsOfTheirOwn) {
         contexts.insert(&context);
         if (contexts.size() == 3) all.Set();
       }
-      all.Wait();  // Returns only if all three run at once.
+      all.Wait();  // returns only if all three run at once
     }));
   }
   for (auto& record : records) record->ended.Wait();
@@ -150,7 +150,7 @@ TEST_F(DeviceSchedulerTest, RefusesWhenTheQueueIsFull) {
 TEST_F(DeviceSchedulerTest, DropsAtTheDeadlineThoughEveryWorkerIsBusy) {
   Start(/*streams=*/1);
   auto blocker = SubmitBlocker();
-  // After the first drop the reaper is waiting; the next deadlines must wake it.
+  // After the first drop, the thread that drops late jobs waits. The next deadlines must wake it.
   Submit(nullptr, Job::Clock::now())->gone.Wait();
   const auto now = Job::Clock::now();
   auto later = Submit(nullptr, now + milliseconds(40));
@@ -212,7 +212,7 @@ TEST_F(DeviceSchedulerTest, CountsTheJobsAhead) {
 
 TEST_F(DeviceSchedulerTest, HoldsNothingOfAJobThatRan) {
   Start(/*streams=*/1);
-  Submit()->gone.Wait();  // Hangs if the scheduler keeps a reference.
+  Submit()->gone.Wait();  // hangs if the scheduler keeps a reference
 }
 
 TEST_F(DeviceSchedulerTest, ReportsItsLoad) {
@@ -227,7 +227,7 @@ TEST_F(DeviceSchedulerTest, ReportsItsLoad) {
   const DeviceScheduler::Load load = scheduler_->load();
   EXPECT_EQ(load.streams_busy, 2);
   EXPECT_EQ(load.queue_depth, 1u);
-  EXPECT_LE(load.backlog_seconds, 2000.0 / 3);  // The elapsed part is subtracted.
+  EXPECT_LE(load.backlog_seconds, 2000.0 / 3);  // the elapsed time is subtracted
   EXPECT_GT(load.backlog_seconds, 500.0 / 3);
 }
 
@@ -259,7 +259,7 @@ TEST_F(DeviceSchedulerTest, StopDropsTheQueueAndWaitsForWhatRuns) {
   stopper.join();
   EXPECT_TRUE(blocker->ended.IsSet());
   EXPECT_EQ(queued->runs, 0);
-  scheduler_->Stop();  // The second call has no effect.
+  scheduler_->Stop();  // the second call has no effect
 }
 
 TEST_F(DeviceSchedulerTest, AFencedDeviceDropsItsQueueAndRefuses) {
@@ -288,7 +288,7 @@ TEST_F(DeviceSchedulerTest, NeedsAllItsContexts) {
   EXPECT_EQ(device_.live_contexts(), 0);
 }
 
-// Submissions, removals and deadlines race. Each job must end exactly once.
+// Submissions, removals and deadlines occur concurrently. Each job must end exactly once.
 TEST_F(DeviceSchedulerTest, EveryJobEndsOnceUnderContention) {
   Start(/*streams=*/3, /*capacity=*/32);
   std::atomic<int> wrong = 0;

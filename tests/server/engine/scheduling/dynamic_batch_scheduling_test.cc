@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Dynamic batching of jobs: which jobs run together, when they run, and how one job of a batch ends
-// early.
+// Tests the dynamic batching of jobs: which jobs form a batch, when it runs, and how a single job
+// of a batch ends early.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -53,7 +53,7 @@ class NamedJob final : public Job {
 
 using Names = std::vector<std::string>;
 
-// Records which jobs ran together.
+// Records the jobs of each batch and the time that they waited.
 class Recorder final : public JobBatcher {
  public:
   void Run(ExecutionContext&, std::span<const std::shared_ptr<Job>> jobs,
@@ -96,7 +96,7 @@ class DynamicBatchSchedulingTest : public ::testing::Test {
     scheduler_ = *std::move(scheduler);
   }
 
-  // Keeps a stream busy until release_ is set.
+  // Submits a job that occupies a stream until release_ is set, and waits until it runs.
   std::shared_ptr<NamedJob> Block() {
     auto job = std::make_shared<NamedJob>("blocker", [this] { release_.Wait(); });
     EXPECT_TRUE(scheduler_->Submit(job).ok());
@@ -167,7 +167,7 @@ TEST_F(DynamicBatchSchedulingTest, BesideARunningJobABatchWaitsForMoreJobs) {
   Block();
   auto first = Submit("a");
   auto second = Submit("b");
-  // A job that cannot join the batch does not wait behind it.
+  // A job that cannot join the batch does not wait for it.
   SubmitAlone("x")->ended.Wait();
   EXPECT_THAT(recorder_.batches(), IsEmpty());
   Submit("c")->ended.Wait();  // completes the batch

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Failed allocations while a job is submitted: the job is not accepted and leaves nothing in the
+// Tests failed allocations while a job is submitted: the job is refused and leaves nothing in the
 // queue.
 #include <chrono>
 #include <memory>
@@ -56,7 +56,7 @@ TEST(SchedulingMemoryTest, ASubmissionTakesPlaceOrNot) {
     EXPECT_EQ(scheduler.load().queue_depth, 0u);
     EXPECT_LT(scheduler.load().work_seconds, job->predicted_seconds);
     EXPECT_FALSE(scheduler.Remove(job.get()));
-    // The thread that drops late jobs must find no remains of the refused ones.
+    // The thread that drops late jobs must not find refused jobs.
     const auto late = std::make_shared<TestJob>();
     late->deadline = Job::Clock::now();
     ASSERT_TRUE(scheduler.Submit(late).ok());

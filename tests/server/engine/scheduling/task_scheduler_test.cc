@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Task queues in which tenants take turns, and their threads: one tenant's load does not delay
-// another tenant's small task.
+// Tests task queues that serve tenants in turn, and their threads: the load of a tenant does not
+// delay a small task of another tenant.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -97,7 +97,7 @@ TEST(TurnQueueTest, APlaceIsGivenUpByTheTenantWithTheMost) {
   EXPECT_FALSE(queue.Displaced("b").has_value()) << "it would have more than the other then";
 }
 
-// A task that runs until its gate opens.
+// A task that passes a gate when it runs.
 class TestTask final : public Task {
  public:
   explicit TestTask(Gate& gate) : gate_(gate) {}
@@ -113,7 +113,7 @@ class TestTask final : public Task {
 
   Event ran;
   Event ended;
-  absl::Status dropped;  // valid after `ended`
+  absl::Status dropped;  // status passed to Drop; valid after `ended`
 
  private:
   Gate& gate_;
@@ -138,7 +138,7 @@ class TaskSchedulerTest : public ::testing::Test {
     EXPECT_TRUE(scheduler_.Submit(task).ok());
     return task;
   }
-  // Tenant A's large tasks hold every thread for large tasks and fill the queue.
+  // Submits large tasks of tenant A that occupy every thread for large tasks and fill the queue.
   std::vector<std::shared_ptr<TestTask>> FillWithLarge() {
     std::vector<std::shared_ptr<TestTask>> tasks;
     for (size_t i = 0; i < kThreads; ++i) tasks.push_back(Submit("A", false, gate_));
@@ -147,7 +147,7 @@ class TaskSchedulerTest : public ::testing::Test {
     return tasks;
   }
 
-  Gate gate_;  // holds A's tasks
+  Gate gate_;  // holds the tasks of tenant A
   Gate open_;
   TaskScheduler scheduler_{{.name = "test", .threads = kThreads, .capacity = kCapacity}};
 };
@@ -192,7 +192,7 @@ TEST_F(TaskSchedulerTest, SmallTasksOfTwoTenantsTakeTurns) {
   EXPECT_EQ(scheduler_.JobsAhead(other.get()), 1u);
   EXPECT_EQ(scheduler_.JobsAhead(queued[1].get()), 2u);
   small.Open();
-  for (const auto& task : queued) task->ran.Wait();  // They use the gate.
+  for (const auto& task : queued) task->ran.Wait();  // the tasks use the local gate
 }
 
 TEST_F(TaskSchedulerTest, AWaitingTaskIsDroppedAtItsDeadlineThoughAllThreadsAreBusy) {
@@ -215,7 +215,7 @@ TEST_F(TaskSchedulerTest, StoppingDropsWhatWaits) {
   EXPECT_EQ(scheduler_.Submit(Make("B", true, open_)).code(), absl::StatusCode::kUnavailable);
 }
 
-// While an instance exists, only the next `threads` thread starts succeed.
+// Only the next `threads` threads can be started while an object of this class exists.
 class FewThreads final : public FailpointHandler {
  public:
   explicit FewThreads(int threads) : left_(threads) { failpoint_handler = this; }
@@ -240,7 +240,7 @@ TEST(FewThreadsTest, WhatLacksAThreadIsNotMadeAndLeavesNone) {
   EXPECT_EQ(device.live_contexts(), 0);
 }
 
-// A job for tests of the round-robin order of tenants on a device.
+// A job that calls `work`.
 class TurnJob final : public Job {
  public:
   explicit TurnJob(std::function<void()> work) : work_(std::move(work)) {}

@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// Splits the bytes into slices of at most `piece` bytes, as a network may deliver them.
+// Splits the bytes into slices of at most `piece` bytes, as they may arrive from a network.
 grpc::ByteBuffer Sliced(const std::string& bytes, size_t piece) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += piece) slices.emplace_back(bytes.substr(at, piece));
@@ -48,7 +48,7 @@ TEST(StreamMessageTest, ReadsWhatProtobufWroteHoweverItIsSliced) {
 
 TEST(StreamMessageTest, SegmentsSurviveAMove) {
   v1::FactorizeRequest request;
-  request.set_data("abc");  // short enough to be stored inside the slice object
+  request.set_data("abc");  // short enough to be stored within the slice object
   auto parsed = StreamMessage::Parse(Sliced(request.SerializeAsString(), 100));
   ASSERT_TRUE(parsed.ok());
   const StreamMessage moved = *std::move(parsed);
@@ -90,8 +90,8 @@ TEST(StreamMessageTest, CountlessTinySegmentsAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// A message that arrives one byte per frame is merged: the overhead per slice would otherwise be
-// many times its size.
+// A message that arrives with one byte per frame is merged. Otherwise its slices would take many
+// times the memory of its bytes.
 TEST(StreamMessageTest, CrumbsArePutTogether) {
   v1::FactorizeRequest request;
   request.set_data(std::string(10000, 'x'));
@@ -102,7 +102,7 @@ TEST(StreamMessageTest, CrumbsArePutTogether) {
 }
 
 TEST(StreamMessageTest, UnknownFieldsAreSkipped) {
-  const std::string bytes = std::string("\x50\x07\x12\x02hi", 6);  // field 10 = 7, then data
+  const std::string bytes = std::string("\x50\x07\x12\x02hi", 6);  // field 10 is 7, then the data
   const auto message = StreamMessage::Parse(Sliced(bytes, 100));
   ASSERT_TRUE(message.ok()) << message.status();
   EXPECT_EQ(DataOf(*message, 2), "hi");

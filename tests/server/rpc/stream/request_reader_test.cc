@@ -19,7 +19,7 @@ using ::testing::Optional;
 
 class RequestReaderTest : public ::testing::Test {
  protected:
-  // Completes the read in flight with `message`.
+  // Completes the pending read with `message`.
   void Receive(const google::protobuf::Message& message, int seconds = 0) {
     ASSERT_NE(reader_.StartRead(), nullptr);
     (void)reader_.EndRead();
@@ -31,7 +31,7 @@ class RequestReaderTest : public ::testing::Test {
     request.set_rhs_data(rhs);
     return request;
   }
-  // Returns the next segment as "FIELD:BYTES", for example "2:abc".
+  // Returns the next segment as "FIELD:BYTES", such as "2:abc".
   std::optional<std::string> Next() {
     const std::optional<DataSegment> next = reader_.Next();
     if (!next) return std::nullopt;
