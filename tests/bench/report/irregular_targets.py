@@ -62,7 +62,7 @@ def _gather(result):
 
 def _service(result):
     row = result["batch"]
-    return [_at_most(f"FactorizeBatch of 1000 x [1:64] on {r.device_label(result)}, {result.get('cores', '–')} cores: the call in the transfer of its "
+    return [_at_most(f"A batch of 1000 x [1:64] on {r.device_label(result)}, {result.get('cores', '–')} cores: the call in the transfer of its "
                      "bytes", BATCH_OF_TRANSFER, row["of_receive"], result)]
 
 

@@ -35,7 +35,7 @@ TITLES = {
     "systems": ("Time from the matrix to a float64 solution with one right-hand side, by type of factor", ""),
     "latency": ("Time from the last byte of the request to the result, beside the vendor's routine", ""),
     "concurrency": ("Concurrent factorizations", ""),
-    "batch": ("FactorizeBatch of 1000 matrices of orders 1 to 64 over loopback",
+    "batch": ("A batch of 1000 matrices of orders 1 to 64 over loopback",
               "Medians of the client's time, and of the server's time to receive the batch."),
     "payload": ("A payload of 512 MiB from the client to the device's memory", ""),
     "upload": ("Upload through staging memory", ""),
