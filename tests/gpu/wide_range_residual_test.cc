@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/host/ops/wide_range_residual.h"
+#include "kernels/host/ops/matrix_functions.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests irr_lu's factorization on the host: each member has LAPACK's factor in any batch.
-#include "kernels/host/irr_lu/irr_getrf.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 
 #include <atomic>
 #include <cmath>
