@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests residuals of systems whose terms overflow against long double on the host.
-#include "kernels/cuda/ops/wide_range_residual.h"
+#include "kernels/cuda/ops/matrix_kernels.h"
 
 #include <cmath>
 #include <complex>

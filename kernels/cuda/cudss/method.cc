@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/cudss/method.h"
+#include "kernels/cuda/methods.h"
 
 #include <memory>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/multifrontal/method.h"
+#include "kernels/cuda/methods.h"
 
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Arrival counts in device memory, initially zero. Teams of threads increment them, and teams of
-// other blocks wait for them.
-#ifndef CROUT_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
-#define CROUT_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
+// Synchronizes the blocks of a kernel.
+#ifndef CROUT_KERNELS_CUDA_DEVICE_BLOCK_SYNC_CUH_
+#define CROUT_KERNELS_CUDA_DEVICE_BLOCK_SYNC_CUH_
+
+#include <cooperative_groups.h>
 
 #include <cstdint>
 
 namespace crout::cuda {
+
+// Arrival counts are in device memory, initially zero. Teams of threads increment them, and teams of
+// other blocks wait for them.
 
 // Called by one thread of a team after the team has synchronized. Everything that the team wrote
 // before is visible to every thread that observes the count.
@@ -23,6 +27,10 @@ __device__ inline void AwaitArrivals(const int32_t* count, int32_t expected) {
   } while (arrived < expected);
 }
 
+// Everything that any thread wrote before the barrier is visible after it to reads that bypass the
+// L1 cache (LoadFresh).
+__device__ inline void SyncGrid() { cooperative_groups::this_grid().sync(); }
+
 }  // namespace crout::cuda
 
-#endif  // CROUT_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
+#endif  // CROUT_KERNELS_CUDA_DEVICE_BLOCK_SYNC_CUH_

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Triangular solves with one tile of a factor: the leaves of blocked solves.
-#ifndef CROUT_KERNELS_CUDA_BLOCKED_SOLVE_TILE_H_
-#define CROUT_KERNELS_CUDA_BLOCKED_SOLVE_TILE_H_
+// Elimination of one tile, and triangular solves with it: the leaves of blocked methods.
+#ifndef CROUT_KERNELS_CUDA_BLOCKED_TILES_H_
+#define CROUT_KERNELS_CUDA_BLOCKED_TILES_H_
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
 #include "kernels/cuda/blocked/lu_control.h"
+#include "kernels/cuda/device/host_signals.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -32,6 +33,17 @@ template <class T>
 cudaError_t LaunchSolveTile(TileSolve solve, const MatrixView<T>& tile, const MatrixView<T>& b,
                             const LuControl<T>* control, cudaStream_t stream);
 
+// Enqueues tile := its L (unit diagonal) and U; at most kMaxTile rows and columns. A pivot that is
+// zero, below the type's normal range, or NaN is refused. Then control->info becomes `first` plus
+// the pivot's 1-based index, the tile is not modified, and `control` halts. It also halts if the
+// host requests it.
+template <class T>
+cudaError_t LaunchLuTile(const MatrixView<T>& tile, int64_t first, const HostSignals& host,
+                         LuControl<T>* control, cudaStream_t stream);
+
+// Enqueues ipiv[k] := k + 1 for k in [0, n).
+cudaError_t LaunchIdentityPivots(int64_t* ipiv, int64_t n, cudaStream_t stream);
+
 }  // namespace crout::cuda
 
-#endif  // CROUT_KERNELS_CUDA_BLOCKED_SOLVE_TILE_H_
+#endif  // CROUT_KERNELS_CUDA_BLOCKED_TILES_H_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Costs of Crout's own methods as measured on an H100. Scaled by the ratios of the actual GPU
+// Costs of methods as measured on an H100. Scaled by the ratios of the actual GPU
 // (DeviceCore::Calibrated), they form the cost model of admission.
-#ifndef CROUT_KERNELS_CUDA_DEVICE_OWN_COSTS_H_
-#define CROUT_KERNELS_CUDA_DEVICE_OWN_COSTS_H_
+#ifndef CROUT_KERNELS_CUDA_DEVICE_METHOD_COSTS_H_
+#define CROUT_KERNELS_CUDA_DEVICE_METHOD_COSTS_H_
 
 #include <cstdint>
 
@@ -26,6 +26,17 @@ double PredictGaussJordanSeconds(DType dtype, int64_t n, int64_t nrhs);
 // Seconds of `crout_solve` with a prepared factor.
 double PredictCroutSolveSeconds(DType dtype, int64_t n, int64_t nrhs);
 
+// Seconds of cusolverDnXgetrf for an n x n matrix. float32 takes as long as float64, because panel
+// latency bounds both. Complex types take longer only for their arithmetic.
+double PredictGetrfSeconds(DType dtype, int64_t n);
+
+// Seconds of cusolverDnXgetrs.
+double PredictGetrsSeconds(DType dtype, int64_t n, int64_t nrhs);
+
+// Seconds of the solver `trsm`: a permutation and two cublas?trsm. Faster than cusolverDnXgetrs for
+// every size measured.
+double PredictTrsmSeconds(DType dtype, int64_t n, int64_t nrhs);
+
 }  // namespace crout::cuda
 
-#endif  // CROUT_KERNELS_CUDA_DEVICE_OWN_COSTS_H_
+#endif  // CROUT_KERNELS_CUDA_DEVICE_METHOD_COSTS_H_

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The device's arrival counters on host threads.
-#ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
-#define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
+// Synchronizes the blocks of a kernel on host threads.
+#ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_BLOCK_SYNC_CUH_
+#define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_BLOCK_SYNC_CUH_
 
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+
+#include "tests/emulation/emulated_grid.h"
 
 namespace crout::cuda {
 
@@ -17,6 +19,9 @@ inline void AwaitArrivals(const int32_t* count, int32_t expected) {
   if (std::atomic_ref<int32_t>(*const_cast<int32_t*>(count)).load() < expected) std::abort();
 }
 
+// The grid barrier of a cooperative launch.
+inline void SyncGrid() { EmulatedThread::Grid().Sync(); }
+
 }  // namespace crout::cuda
 
-#endif  // CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
+#endif  // CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_BLOCK_SYNC_CUH_

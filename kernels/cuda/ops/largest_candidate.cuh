@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Pivot search by one block of threads.
-#ifndef CROUT_KERNELS_CUDA_DEVICE_LARGEST_CANDIDATE_CUH_
-#define CROUT_KERNELS_CUDA_DEVICE_LARGEST_CANDIDATE_CUH_
+#ifndef CROUT_KERNELS_CUDA_OPS_LARGEST_CANDIDATE_CUH_
+#define CROUT_KERNELS_CUDA_OPS_LARGEST_CANDIDATE_CUH_
 
 #include <cuda_runtime_api.h>
 
@@ -51,4 +51,4 @@ __device__ void FindLargest(const T* column, int64_t from, int64_t to,
 
 }  // namespace crout::cuda
 
-#endif  // CROUT_KERNELS_CUDA_DEVICE_LARGEST_CANDIDATE_CUH_
+#endif  // CROUT_KERNELS_CUDA_OPS_LARGEST_CANDIDATE_CUH_
