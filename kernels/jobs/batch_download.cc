@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/execution_context.h"
 #include "kernels/factorization.h"
 #include "kernels/jobs/batch_factorize.h"
 #include "kernels/jobs/batch_payload.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/execution_context.h"
 #include "kernels/jobs/batch_payload.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"

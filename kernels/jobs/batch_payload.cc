@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/sync_on_exit.h"
+#include "kernels/execution_context.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solution_shape.h"
@@ -12,7 +13,6 @@
 #include "kernels/numerics/judgment.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"

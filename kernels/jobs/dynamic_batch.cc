@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "kernels/device.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/dynamic_batch_layout.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/equilibrate.h"
 #include "kernels/numerics/matrix_scan.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

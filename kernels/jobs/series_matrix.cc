@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/entry_list.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/input_checks.h"
+#include "kernels/matrix_ops.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/sparse_view.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/execution_context.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/series_matrix.h"
 #include "kernels/jobs/solver_choice.h"
@@ -22,7 +23,6 @@
 #include "kernels/numerics/updated_inverse.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

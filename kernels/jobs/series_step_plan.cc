@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/entry_list.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/series_step.h"
 #include "kernels/jobs/solution_shape.h"
+#include "kernels/matrix_ops.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/gmres.h"
 #include "kernels/numerics/updated_inverse.h"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solver_choice.h"
@@ -19,7 +20,6 @@
 #include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

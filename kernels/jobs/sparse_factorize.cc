@@ -8,13 +8,13 @@
 #include <string>
 #include <utility>
 
+#include "kernels/execution_context.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/sparse_attempt.h"
 #include "kernels/jobs/sparse_retries.h"
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/sparse_ops.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

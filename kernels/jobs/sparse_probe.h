@@ -10,7 +10,7 @@
 #include "kernels/execution_context.h"
 #include "kernels/factorization.h"
 #include "kernels/numerics/factor_solver.h"
-#include "kernels/operand.h"
+#include "kernels/operators.h"
 
 namespace crout {
 

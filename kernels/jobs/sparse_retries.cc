@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/dtype.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/pivot_growth.h"
 #include "kernels/numerics/sparse_operand.h"
-#include "kernels/safe_range.h"
 #include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/sparse/ordering_process.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

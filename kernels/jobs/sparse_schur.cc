@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/numerics/factor_solver.h"
@@ -21,7 +22,6 @@
 #include "kernels/numerics/pivot_growth.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/scalar.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

@@ -4,7 +4,7 @@
 #ifndef CROUT_KERNELS_NUMERICS_DENSE_OPERAND_H_
 #define CROUT_KERNELS_NUMERICS_DENSE_OPERAND_H_
 
-#include "kernels/operand.h"
+#include "kernels/operators.h"
 
 namespace crout {
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "kernels/factorization.h"
-#include "kernels/operand.h"
+#include "kernels/operators.h"
 
 namespace crout {
 

@@ -4,7 +4,7 @@
 #ifndef CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_
 #define CROUT_KERNELS_NUMERICS_SPARSE_OPERAND_H_
 
-#include "kernels/operand.h"
+#include "kernels/operators.h"
 #include "kernels/sparse_view.h"
 
 namespace crout {

@@ -15,7 +15,7 @@
 #include "kernels/sparse/minimum_degree.h"
 #include "kernels/sparse/ordering_process.h"
 #include "kernels/sparse/symbolic.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

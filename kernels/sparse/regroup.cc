@@ -7,7 +7,7 @@
 #include "kernels/sparse/front_tree.h"
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/symbolic.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

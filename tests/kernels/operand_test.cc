@@ -2,7 +2,7 @@
 
 // Tests that code written for (Operand, InverseOperator) works with any pair: the factor of another
 // matrix, a matrix that is not dense, an inverse that is not a factor.
-#include "kernels/operand.h"
+#include "kernels/operators.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,7 +10,6 @@
 #include "kernels/cuda/cudss/cudss.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/sparse_lu.h"
-#include "kernels/sparse_solver.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

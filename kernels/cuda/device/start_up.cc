@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/costs/measure_costs.h"
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/solve.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

@@ -15,7 +15,6 @@
 #include "kernels/cuda/device/device_limits.h"
 #include "kernels/cuda/irr_lu/irr_matrix.h"
 #include "kernels/cuda/irr_lu/irr_order.h"
-#include "kernels/irr_lu.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/matrix.h"
 

@@ -8,7 +8,7 @@
 #include "kernels/cuda/multifrontal/front_solve.h"
 #include "kernels/cuda/multifrontal/multifrontal.h"
 #include "kernels/cuda/multifrontal/small_front.h"
-#include "kernels/sparse_solver.h"
+#include "kernels/sparse_lu.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

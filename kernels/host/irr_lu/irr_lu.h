@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/host/device/executor.h"
-#include "kernels/irr_lu.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/matrix.h"
 #include "kernels/stop_requested.h"

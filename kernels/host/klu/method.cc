@@ -8,7 +8,7 @@
 #include "kernels/host/device/strips.h"
 #include "kernels/host/klu/arena.h"
 #include "kernels/host/klu/klu.h"
-#include "kernels/sparse_solver.h"
+#include "kernels/sparse_lu.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {

@@ -6,7 +6,7 @@
 
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/multifrontal/multifrontal.h"
-#include "kernels/sparse_solver.h"
+#include "kernels/sparse_lu.h"
 
 namespace crout::host {
 namespace {

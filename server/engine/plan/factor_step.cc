@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/factorize_mixed.h"
 #include "kernels/sparse/pattern_text.h"
 #include "kernels/sparse_view.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/digest.h"
 #include "kernels/util/size_class.h"
 #include "kernels/util/status_macros.h"

@@ -18,7 +18,7 @@
 #include "kernels/sparse/ordering_process.h"
 #include "kernels/sparse/pattern_text.h"
 #include "kernels/sparse/symbolic.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "tests/kernels/sparse/analysis_testing.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
