@@ -16,7 +16,7 @@
 #include "kernels/numerics/correction.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
-#include "kernels/numerics/kept_operand.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/stop_requested.h"

@@ -11,8 +11,8 @@
 
 #include "kernels/dtype.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/numerics/pivot_growth.h"
-#include "kernels/numerics/sparse_operand.h"
 #include "kernels/sparse/delayed_pivots.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/sparse/ordering_process.h"

@@ -18,7 +18,7 @@
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/judgment.h"
-#include "kernels/numerics/kept_operand.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/numerics/pivot_growth.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/scalar.h"

@@ -13,7 +13,6 @@
 #include "kernels/device.h"
 #include "kernels/execution_context.h"
 #include "kernels/numerics/componentwise.h"
-#include "kernels/numerics/host_vector_solver.h"
 #include "kernels/numerics/max_abs.h"
 #include "kernels/numerics/norm_estimator.h"
 #include "kernels/scalar.h"

@@ -11,9 +11,9 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/numerics/condition.h"
-#include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
 #include "tests/support/job_runner.h"

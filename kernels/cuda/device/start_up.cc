@@ -7,7 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/costs/measure_costs.h"
+#include "kernels/costs/measured_costs.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/execution_context.h"
 #include "kernels/jobs/solve.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "kernels/costs/stored_costs.h"
+#include "kernels/costs/measured_costs.h"
 #include "kernels/cuda/device/cuda_context.h"
 
 namespace crout::cuda {
