@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Estimates the 1-norm of a matrix from products with vectors, for which an inverse can be applied
-// to vectors in host memory.
+// Estimates the 1-norm of a matrix from products with vectors.
 #ifndef CROUT_KERNELS_NUMERICS_NORM_ESTIMATOR_H_
 #define CROUT_KERNELS_NUMERICS_NORM_ESTIMATOR_H_
 
@@ -29,7 +28,8 @@ using ApplyOperator = absl::FunctionRef<absl::Status(bool adjoint, std::span<T> 
 template <class T>
 absl::StatusOr<double> EstimateNormOne(int64_t n, ApplyOperator<T> apply);
 
-// Borrows everything. `device_vector`: n elements of the inverse's vector_type() in device memory.
+// Applies an inverse to a vector in host memory. Borrows everything. `device_vector`: n elements of
+// the inverse's vector_type() in device memory.
 class HostVectorSolver {
  public:
   HostVectorSolver(ExecutionContext& context, InverseOperator& inverse, std::byte* device_vector,

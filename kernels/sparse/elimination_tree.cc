@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/sparse/elimination_tree.h"
+#include "kernels/sparse/front_tree.h"
 
 #include <utility>
 

@@ -8,7 +8,6 @@
 #include "kernels/dtype.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/entry_scales.h"
-#include "kernels/sparse/pattern_text.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/digest.h"
 

@@ -16,7 +16,6 @@
 #include "kernels/scalar.h"
 #include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/numeric_findings.h"
-#include "kernels/sparse/permutation.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 

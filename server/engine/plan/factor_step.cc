@@ -10,7 +10,7 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/execution_context.h"
 #include "kernels/jobs/factorize_mixed.h"
-#include "kernels/sparse/pattern_text.h"
+#include "kernels/sparse/analysis.h"
 #include "kernels/sparse_view.h"
 #include "kernels/util/digest.h"
 #include "kernels/util/size_class.h"
