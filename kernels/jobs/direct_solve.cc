@@ -8,7 +8,7 @@
 #include "kernels/execution_context.h"
 #include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/solution_shape.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/numerics/judgment.h"
 #include "kernels/numerics/operands.h"
 #include "kernels/numerics/residual_check.h"

@@ -12,7 +12,6 @@
 #include "kernels/execution_context.h"
 #include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/solver_choice.h"
 #include "kernels/numerics/correction.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"

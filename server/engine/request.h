@@ -12,7 +12,7 @@
 
 #include "kernels/factorization.h"
 #include "kernels/io/entry_reader.h"
-#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/series/series_step.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/lu_parameters.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "kernels/jobs/batch_factorize.h"
-#include "kernels/jobs/batch_solve.h"
+#include "kernels/jobs/batch/batch_factorize.h"
+#include "kernels/jobs/batch/batch_solve.h"
 #include "server/engine/plan/payload_step.h"
 
 namespace crout {

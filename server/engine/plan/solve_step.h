@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/batch/dynamic_batch.h"
 #include "kernels/jobs/solve.h"
 #include "server/engine/plan/payload_step.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/execution_context.h"
-#include "kernels/jobs/solution_shape.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/digest.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

@@ -2,7 +2,7 @@
 
 // Tests the job of a sparse matrix on the device under test: its measurements, the postponement of
 // pivots, and its continuation in a larger block.
-#include "kernels/jobs/sparse_factorize.h"
+#include "kernels/jobs/sparse/sparse_factorize.h"
 
 #include <algorithm>
 #include <cmath>

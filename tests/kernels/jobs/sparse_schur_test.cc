@@ -2,7 +2,7 @@
 
 // Tests Schur complements of sparse matrices on the device under test, as complete jobs, against
 // dense elimination and the host's.
-#include "kernels/jobs/sparse_schur.h"
+#include "kernels/jobs/sparse/sparse_schur.h"
 
 #include <algorithm>
 #include <atomic>
