@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How threads share the work on the members of an irregular batch.
+// Teams of threads for the members of an irregular batch, and block sizes of their elimination.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_TEAM_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_TEAM_H_
 
