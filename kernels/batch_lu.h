@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
-#include "kernels/irr_lu.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/lu_parameters.h"
 #include "kernels/numerical_method.h"

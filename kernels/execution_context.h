@@ -93,6 +93,24 @@ class StopScope {
   const StopRequested* const outer_;
 };
 
+// Waits for enqueued work on destruction, unless Dismiss() was called after the last Synchronize().
+// Declare it after the buffers that the work uses, so that it is destroyed first.
+class SyncOnExit {
+ public:
+  explicit SyncOnExit(ExecutionContext& context) : context_(&context) {}
+  ~SyncOnExit() {
+    // Another error is already being returned; a device error remains in the context.
+    if (context_ != nullptr) context_->Synchronize().IgnoreError();
+  }
+  SyncOnExit(const SyncOnExit&) = delete;  // One wait for each scope.
+  SyncOnExit& operator=(const SyncOnExit&) = delete;
+
+  void Dismiss() { context_ = nullptr; }
+
+ private:
+  ExecutionContext* context_;
+};
+
 }  // namespace crout
 
 #endif  // CROUT_KERNELS_EXECUTION_CONTEXT_H_

@@ -7,7 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "kernels/device.h"
-#include "kernels/sync_on_exit.h"
+#include "kernels/execution_context.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

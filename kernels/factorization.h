@@ -194,7 +194,7 @@ inline constexpr std::string_view kMatrixPart = "matrix";
 inline constexpr std::string_view kSparseMatrixPart = "sparse matrix";
 inline constexpr std::string_view kPreparedPart = "prepared";
 // Names of the further parts of a batch. The layout of its "lu" and "matrix" is described in
-// jobs/batch_payload.h; it also has "ipiv".
+// jobs/batch/batch_payload.h; it also has "ipiv".
 inline constexpr std::string_view kMembersPart = "members";
 inline constexpr std::string_view kFiguresPart = "figures";
 

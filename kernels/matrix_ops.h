@@ -5,15 +5,36 @@
 #ifndef CROUT_KERNELS_MATRIX_OPS_H_
 #define CROUT_KERNELS_MATRIX_OPS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "kernels/entry_list.h"
+#include "kernels/dtype.h"
 #include "kernels/matrix.h"
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/value_map.h"
 
 namespace crout {
+
+// A list of entries in one block of memory: `count` values, then `count` row indices, then `count`
+// column indices, 0-based. The indices are unchecked.
+struct EntryList {
+  static constexpr size_t kIndexBytes = 2 * sizeof(int32_t);  // bytes of an entry besides its value
+
+  // `block` has count (SizeOf(dtype) + kIndexBytes) bytes and the alignment of a value.
+  EntryList(const std::byte* block, DType dtype, int64_t count)
+      : dtype(dtype),
+        count(count),
+        values(block),
+        rows(reinterpret_cast<const int32_t*>(block + count * SizeOf(dtype))),
+        cols(rows + count) {}
+
+  DType dtype;
+  int64_t count;
+  const std::byte* values;
+  const int32_t* rows;
+  const int32_t* cols;
+};
 
 // Filled by MatrixOps::Import. Norms are of the matrix as received, in float64; for complex entries
 // they use the modulus.

@@ -56,8 +56,8 @@ struct MethodTraits {
   bool needs_preparation = false;
   // Excluded from `auto`.
   bool only_by_name = false;
-  // Timed when a device measures its speed (costs/measure_costs.h). Other methods use the time of a
-  // timed method.
+  // Timed when a device measures its speed (costs/measured_costs.h). Other methods use the time of
+  // a timed method.
   bool is_timed = false;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
+#include "kernels/lu_algorithm.h"
 #include "kernels/memory.h"
 #include "kernels/numerical_method.h"
 #include "kernels/sparse/analysis.h"
@@ -120,6 +121,16 @@ class SparseLu : public NumericalMethod {
   // Returns true if the method factors B, that is, A scaled and permuted according to the analysis;
   // false if it factors A in an order of its own.
   virtual bool AppliesScales() const { return true; }
+};
+
+// Solves only with factors of the SparseLu of the same name.
+class SparseSolver : public TriangularSolver {
+ public:
+  // For dense factors, which are not supported.
+  double PredictSeconds(DType, int64_t, int64_t) const final { return 0; }
+  absl::StatusOr<size_t> WorkspaceBytes(DType, int64_t, int64_t) const final {
+    return absl::UnimplementedError("this solver supports only sparse factors");
+  }
 };
 
 }  // namespace crout

@@ -14,7 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "kernels/io/matrix_market.h"
 #include "kernels/io/packed_array.h"
+#include "kernels/io/sparse_matrix.h"
 
 namespace crout {
 namespace {
@@ -167,6 +169,21 @@ absl::Status MatrixMarketHeaderParser::CheckSize() {
   }
   done_ = true;
   return absl::OkStatus();
+}
+
+int64_t PeakBytes(const MatrixMarketHeader& header) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  // The products below cannot overflow up to 2^56 entries.
+  if (header.entries > int64_t{1} << 56) return kMax;
+  const int64_t imaginary = header.complex() ? sizeof(double) : 0;
+  const int64_t value = int64_t{sizeof(double)} + imaginary;
+  if (!header.coordinate) {
+    const int64_t full = header.rows * header.columns;
+    if (full > int64_t{1} << 56) return kMax;
+    return (header.entries + full) * value;
+  }
+  return header.entries * (int64_t{sizeof(MatrixEntry)} + imaginary) +
+         static_cast<int64_t>(AssembledBytes(header));
 }
 
 }  // namespace crout

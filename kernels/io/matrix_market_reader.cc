@@ -10,7 +10,7 @@
 #include "kernels/io/matrix_market_body.h"
 #include "kernels/io/matrix_market_pipeline.h"
 #include "kernels/io/packed_array.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 

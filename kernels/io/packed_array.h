@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/io/matrix_market.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/scalar.h"
 #include "kernels/sparse_view.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/solution_shape.h"
-#include "kernels/numerics/dense_operand.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/numerics/judgment.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"

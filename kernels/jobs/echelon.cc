@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/dtype.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/normalizing_scale.h"
 #include "kernels/numerics/pivot_growth.h"
-#include "kernels/safe_range.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/execution_context.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/condition.h"
 #include "kernels/numerics/factor_solver.h"
@@ -16,7 +17,6 @@
 #include "kernels/scalar.h"
 #include "kernels/sparse_ops.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

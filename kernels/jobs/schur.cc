@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/numerics/pivot_growth.h"
 #include "kernels/numerics/schur_probe.h"
 #include "kernels/stop_requested.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "kernels/util/strings.h"

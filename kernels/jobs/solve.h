@@ -10,9 +10,11 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/factorization.h"
 #include "kernels/jobs/buffer_plan.h"
+#include "kernels/matrix.h"
 
 namespace crout {
 
@@ -128,6 +130,40 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const SolvePlan& p
 absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorization& factor,
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings);
+
+struct SolutionShape {
+  PackedMatrix delivered;  // X, without data: like B, but complex if A is
+  // Columns of the system that is solved. With a real A, real and imaginary parts of a complex B
+  // are separate columns, which halves the work compared with a complex A.
+  int64_t columns = 0;
+};
+
+// Returns the shape for op(A) X = B, with A real or complex as `field` is. INVALID_ARGUMENT if a
+// size overflows.
+inline absl::StatusOr<SolutionShape> ShapeSolution(DType field, const PackedMatrix& rhs) {
+  SolutionShape shape{rhs, rhs.cols};
+  if (IsComplex(field)) {
+    shape.delivered.dtype = ComplexOf(rhs.dtype);
+  } else if (IsComplex(rhs.dtype) && __builtin_mul_overflow(rhs.cols, 2, &shape.columns)) {
+    return absl::InvalidArgumentError(
+        "the size of the right-hand sides overflows. Send fewer columns");
+  }
+  return shape;
+}
+
+struct SolverChoice {
+  const TriangularSolver* solver = nullptr;
+  // Solves again if the measured backward error exceeds AcceptedBackwardError. Null if `solver`
+  // needs no such check, or there is no other solver.
+  const TriangularSolver* fallback_solver = nullptr;
+  SolverFallback fallback = SolverFallback::kNone;
+};
+
+// Chooses a solver for a nonsingular factor. `measured`: the backward error of the answer will be
+// measured. A solver whose error bound does not guarantee its accuracy is allowed only then.
+// FAILED_PRECONDITION if the solver requires preparation, or no solver is accurate enough.
+absl::StatusOr<SolverChoice> ChooseSolver(const FactorSummary& factor, const SolveOptions& options,
+                                          bool measured);
 
 }  // namespace crout
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/jobs/solver_choice.h"
+#include "kernels/jobs/solve.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/jobs/solve.h"
 #include "kernels/util/strings.h"
 
 namespace crout {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
-#include "kernels/inverse_operator.h"
+#include "kernels/operators.h"
 #include "kernels/stop_requested.h"
 
 namespace crout {

@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
-#include "kernels/inverse_operator.h"
 #include "kernels/numerics/gmres.h"
 #include "kernels/numerics/residual_check.h"
+#include "kernels/operators.h"
 #include "kernels/stop_requested.h"
 
 namespace crout {

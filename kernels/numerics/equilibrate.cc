@@ -2,7 +2,7 @@
 
 #include "kernels/numerics/equilibrate.h"
 
-#include "kernels/safe_range.h"
+#include "kernels/dtype.h"
 
 namespace crout {
 namespace {

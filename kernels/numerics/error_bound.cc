@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "kernels/device.h"
+#include "kernels/execution_context.h"
 #include "kernels/numerics/componentwise.h"
-#include "kernels/numerics/host_vector_solver.h"
 #include "kernels/numerics/max_abs.h"
 #include "kernels/numerics/norm_estimator.h"
 #include "kernels/scalar.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 

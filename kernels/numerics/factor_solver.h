@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "kernels/factorization.h"
-#include "kernels/inverse_operator.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/numerics/error_bound.h"
+#include "kernels/operators.h"
 
 namespace crout {
 

@@ -10,6 +10,7 @@
 
 #include "kernels/numerics/factor_probe.h"
 #include "kernels/scalar.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -140,5 +141,16 @@ absl::StatusOr<double> EstimateNormOne(int64_t n, ApplyOperator<T> apply) {
 template absl::StatusOr<double> EstimateNormOne<double>(int64_t n, ApplyOperator<double> apply);
 template absl::StatusOr<double> EstimateNormOne<std::complex<double>>(
     int64_t n, ApplyOperator<std::complex<double>> apply);
+
+absl::Status HostVectorSolver::Solve(Op op, void* x, DType dtype, int64_t n) {
+  CROUT_RETURN_IF_ERROR(CheckNotStopped(stop_));
+  MatrixOps& ops = context_.ops();
+  const AnyMatrix v{device_vector_, dtype, n, 1, std::max<int64_t>(1, n)};
+  const size_t bytes = n * SizeOf(dtype);
+  CROUT_RETURN_IF_ERROR(ops.CopyToDevice(x, device_vector_, bytes));
+  CROUT_RETURN_IF_ERROR(inverse_.Apply(op, v, v));
+  CROUT_RETURN_IF_ERROR(ops.CopyToHost(device_vector_, x, bytes));
+  return context_.Synchronize();
+}
 
 }  // namespace crout

@@ -4,12 +4,16 @@
 #ifndef CROUT_KERNELS_NUMERICS_NORM_ESTIMATOR_H_
 #define CROUT_KERNELS_NUMERICS_NORM_ESTIMATOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
+#include "kernels/operators.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 
@@ -23,6 +27,30 @@ using ApplyOperator = absl::FunctionRef<absl::Status(bool adjoint, std::span<T> 
 // finite; 0 for n = 0. Returns the error of `apply`, if any. T is double or std::complex<double>.
 template <class T>
 absl::StatusOr<double> EstimateNormOne(int64_t n, ApplyOperator<T> apply);
+
+// Applies an inverse to a vector in host memory. Borrows everything. `device_vector`: n elements of
+// the inverse's vector_type() in device memory.
+class HostVectorSolver {
+ public:
+  HostVectorSolver(ExecutionContext& context, InverseOperator& inverse, std::byte* device_vector,
+                   StopRequested stop)
+      : context_(context), inverse_(inverse), device_vector_(device_vector), stop_(stop) {}
+
+  // x := op(A)^-1 x, with x of the inverse's vector_type(). Blocks; CANCELLED if `stop` returned
+  // true.
+  template <class T>
+  absl::Status Solve(Op op, std::span<T> x) {
+    return Solve(op, x.data(), kDTypeOf<T>, static_cast<int64_t>(x.size()));
+  }
+
+ private:
+  absl::Status Solve(Op op, void* x, DType dtype, int64_t n);
+
+  ExecutionContext& context_;
+  InverseOperator& inverse_;
+  std::byte* device_vector_;
+  StopRequested stop_;
+};
 
 }  // namespace crout
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
 #include "kernels/matrix.h"
-#include "kernels/operand.h"
+#include "kernels/operators.h"
 
 namespace crout {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/execution_context.h"
 #include "kernels/scalar.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/execution_context.h"
-#include "kernels/inverse_operator.h"
 #include "kernels/matrix_ops.h"
+#include "kernels/operators.h"
 
 namespace crout {
 

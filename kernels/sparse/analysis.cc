@@ -8,14 +8,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/sparse/elimination_tree.h"
 #include "kernels/sparse/front_tree.h"
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/matching.h"
 #include "kernels/sparse/minimum_degree.h"
 #include "kernels/sparse/ordering_process.h"
-#include "kernels/sparse/symbolic.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

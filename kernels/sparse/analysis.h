@@ -81,6 +81,9 @@ struct PatternKey {
 PatternKey PatternDigest(const AnySparse& a);
 // The result of each function with a `counter` is undefined once the counter stops.
 PatternKey PatternDigest(const AnySparse& a, StopCounter& counter);
+// First half of `key` as 16 lower-case hexadecimal digits. PatternDigest() is a sum over the
+// positions of A, so clients can compute it from entries in any order.
+std::string PatternText(const PatternKey& key);
 
 // Permutations p, q and scales r, c of a matrix A of order n, and the tree of fronts of
 //   B(k, l) = r[p_k] A(p_k, q_l) c[q_l],   p = row_order, q = column_order.

@@ -12,7 +12,6 @@
 #include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/sparse/pivot_search.h"
-#include "kernels/sparse/regroup.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/sparse/elimination_tree.h"
+#include "kernels/sparse/front_tree.h"
 
 #include <utility>
 
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

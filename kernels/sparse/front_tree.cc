@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {

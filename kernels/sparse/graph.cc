@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 namespace {

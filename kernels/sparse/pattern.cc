@@ -5,11 +5,10 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/safe_range.h"
+#include "kernels/dtype.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/entry_scales.h"
-#include "kernels/sparse/pattern_text.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/digest.h"
 
 namespace crout {

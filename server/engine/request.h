@@ -13,8 +13,8 @@
 #include "kernels/factorization.h"
 #include "kernels/io/entry_reader.h"
 #include "kernels/irregular_batch.h"
-#include "kernels/jobs/batch_solve.h"
-#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/batch/batch_solve.h"
+#include "kernels/jobs/series/series_step.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/lu_parameters.h"
 

@@ -28,8 +28,7 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/cuda/device/cuda_device.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/irr_lu/irr_getrf.h"
-#include "kernels/cuda/irr_lu/irr_getrs.h"
+#include "kernels/cuda/irr_lu/irr_lu.h"
 #include "tests/bench/gpu_irr_bench.h"
 
 namespace crout {

@@ -16,11 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/irr_lu/irr_gemm.h"
-#include "kernels/cuda/irr_lu/irr_laswp.h"
-#include "kernels/cuda/irr_lu/irr_trsm.h"
+#include "kernels/cuda/irr_lu/irr_blas.h"
 #include "kernels/cuda/irr_lu/lu_kernels.h"
-#include "kernels/cuda/irr_lu/member_blocking.h"
+#include "kernels/cuda/irr_lu/member_team.h"
 #include "tests/bench/gpu_irr_bench.h"
 #include "tests/bench/gpu_irr_panels.h"
 

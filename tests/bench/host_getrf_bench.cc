@@ -24,7 +24,7 @@
 #include "kernels/host/device/executor.h"
 #include "kernels/host/device/host_device.h"
 #include "kernels/host/device/host_info.h"
-#include "kernels/host/getrf/getrf.h"
+#include "kernels/host/methods.h"
 #include "tests/bench/bench_result.h"
 
 namespace crout {

@@ -17,8 +17,7 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/host/device/host_info.h"
-#include "kernels/host/irr_lu/irr_getrf.h"
-#include "kernels/host/irr_lu/irr_getrs.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 #include "kernels/host/ops/lapack.h"
 #include "tests/bench/bench_result.h"
 

@@ -19,8 +19,8 @@
 
 #include "kernels/algorithm_registry.h"
 #include "kernels/host/device/host_device.h"
-#include "kernels/jobs/series_step.h"
-#include "kernels/jobs/sparse_factorize.h"
+#include "kernels/jobs/series/series_step.h"
+#include "kernels/jobs/sparse/sparse_factorize.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/ordering_process.h"
 #include "tests/bench/bench_result.h"

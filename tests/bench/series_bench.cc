@@ -26,7 +26,7 @@
 #include "absl/strings/str_split.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/costs/series_model.h"
-#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/series/series_step.h"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/series_bench.h"
 #include "tests/bench/series_families.h"

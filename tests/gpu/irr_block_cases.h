@@ -19,9 +19,9 @@
 
 #include "gtest/gtest.h"
 #include "kernels/cuda/device/complex.h"
-#include "kernels/cuda/irr_lu/irr_trsm.h"
+#include "kernels/cuda/irr_lu/irr_blas.h"
 #include "kernels/cuda/irr_lu/lu_kernels.h"
-#include "kernels/cuda/irr_lu/member_blocking.h"
+#include "kernels/cuda/irr_lu/member_team.h"
 #include "kernels/scalar.h"
 #include "tests/kernels/irregular_batch_testing.h"
 

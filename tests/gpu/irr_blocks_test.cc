@@ -7,9 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/cuda/irr_lu/irr_gemm.h"
-#include "kernels/cuda/irr_lu/irr_laswp.h"
-#include "kernels/cuda/irr_lu/irr_trsm.h"
+#include "kernels/cuda/irr_lu/irr_blas.h"
 #include "tests/gpu/irr_lu_testing.h"
 
 namespace crout::cuda {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests irr_lu's factorization on the GPU: each member has the host's factor in any batch.
-#include "kernels/cuda/irr_lu/irr_getrf.h"
+#include "kernels/cuda/irr_lu/irr_lu.h"
 
 #include <complex>
 #include <limits>

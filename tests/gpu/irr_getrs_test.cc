@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests irr_lu's solves on the GPU: each member's solution is independent of the other members.
-#include "kernels/cuda/irr_lu/irr_getrs.h"
+#include "kernels/cuda/irr_lu/irr_lu.h"
 
 #include <cmath>
 #include <complex>

@@ -10,10 +10,8 @@
 
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/device_limits.h"
-#include "kernels/cuda/irr_lu/irr_getrf.h"
-#include "kernels/cuda/irr_lu/irr_getrs.h"
+#include "kernels/cuda/irr_lu/irr_lu.h"
 #include "kernels/cuda/irr_lu/irr_matrix.h"
-#include "kernels/cuda/irr_lu/irr_probe.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/kernels/irregular_batch_testing.h"
 

@@ -5,9 +5,9 @@
 #include <complex>
 
 #include "kernels/krylov_ops.h"
-#include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/gmres.h"
+#include "kernels/numerics/operands.h"
 #include "tests/gpu/gpu_testing.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/gallery.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests residuals, their scale and the backward error against float64 sums on the host.
-#include "kernels/cuda/ops/residual.h"
+#include "kernels/cuda/ops/matrix_kernels.h"
 
 #include <algorithm>
 #include <cmath>

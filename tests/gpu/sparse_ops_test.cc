@@ -8,8 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "kernels/numerics/dense_operand.h"
-#include "kernels/numerics/sparse_operand.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/scalar.h"
 #include "tests/gpu/jobs.h"
 #include "tests/support/packed_sparse.h"

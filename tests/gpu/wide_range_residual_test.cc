@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests residuals of systems whose terms overflow against long double on the host.
-#include "kernels/cuda/ops/wide_range_residual.h"
+#include "kernels/cuda/ops/matrix_kernels.h"
 
 #include <cmath>
 #include <complex>
 #include <limits>
 #include <vector>
 
-#include "kernels/host/ops/wide_range_residual.h"
+#include "kernels/host/ops/matrix_functions.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/host/irr_lu/irr_getrf.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 #include "kernels/scalar.h"
 #include "tests/support/gallery.h"
 #include "tests/support/matrices.h"

@@ -2,7 +2,7 @@
 
 // Tests that code written for (Operand, InverseOperator) works with any pair: with the factor of
 // another matrix, a matrix that is not dense, or an inverse that is not a factor.
-#include "kernels/operand.h"
+#include "kernels/operators.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,9 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/numerics/condition.h"
-#include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/error_bound.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
 #include "tests/support/job_runner.h"

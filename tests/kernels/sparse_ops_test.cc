@@ -9,8 +9,7 @@
 #include <limits>
 
 #include "kernels/host/device/host_device.h"
-#include "kernels/numerics/dense_operand.h"
-#include "kernels/numerics/sparse_operand.h"
+#include "kernels/numerics/operands.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/packed_sparse.h"
 #include "tests/support/ratios.h"

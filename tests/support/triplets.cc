@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/host/ops/residual.h"
+#include "kernels/host/ops/matrix_functions.h"
 #include "kernels/numerics/max_abs.h"
 
 namespace crout::testing {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/operand.h"
+#include "kernels/operators.h"
 #include "tests/support/gallery.h"
 
 namespace crout::testing {

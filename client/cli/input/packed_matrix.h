@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/cli/formats/array.h"
 #include "client/cli/input/local_matrix.h"
-#include "kernels/sparse/pattern_text.h"
+#include "kernels/sparse/analysis.h"
 #include "kernels/sparse_view.h"
 
 namespace crout::cli {

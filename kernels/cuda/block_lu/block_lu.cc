@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/block_lu/block_lu.h"
+#include "kernels/cuda/methods.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/blocked/lu_tile.h"
 #include "kernels/cuda/blocked/recursive_lu.h"
-#include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/blocked/tiles.h"
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/device/own_costs.h"
+#include "kernels/cuda/device/method_costs.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

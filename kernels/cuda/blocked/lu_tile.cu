@@ -2,8 +2,7 @@
 
 #include <limits>
 
-#include "kernels/cuda/blocked/lu_tile.h"
-#include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/blocked/tiles.h"
 #include "kernels/cuda/device/scalar.cuh"
 
 namespace crout::cuda {

@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/blocked/recursive_lu.h"
 
-#include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/blocked/tiles.h"
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/stop_requested.h"

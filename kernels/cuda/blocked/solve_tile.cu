@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/blocked/tiles.h"
 
 #include <limits>
 

@@ -3,7 +3,7 @@
 #include "kernels/cuda/crout/blocked_crout.h"
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/blocked/tiles.h"
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/crout/pcm.h"
+#include "kernels/cuda/methods.h"
 
 #include "kernels/cuda/crout/blocked_crout.h"
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/device/own_costs.h"
+#include "kernels/cuda/device/method_costs.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/blocked/interchange_rows.h"
 #include "kernels/cuda/blocked/lu_product.h"
-#include "kernels/cuda/blocked/solve_tile.h"
+#include "kernels/cuda/blocked/tiles.h"
 #include "kernels/cuda/crout_lu/block_row.h"
 #include "kernels/cuda/crout_lu/deferred_interchanges.h"
 #include "kernels/cuda/crout_lu/panel_update.h"

@@ -87,9 +87,6 @@ size_t MaxCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int6
 // The location of info, in device memory.
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace);
 
-// Creates the method `crout_lu`.
-absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeCroutLu(DeviceCore& core);
-
 }  // namespace crout::cuda
 
 #endif  // CROUT_KERNELS_CUDA_CROUT_LU_CROUT_LU_H_

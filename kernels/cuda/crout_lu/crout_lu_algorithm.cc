@@ -4,7 +4,8 @@
 #include "kernels/cuda/crout_lu/crout_lu.h"
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/device/own_costs.h"
+#include "kernels/cuda/device/method_costs.h"
+#include "kernels/cuda/methods.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/blocked/lu_control.h"
-#include "kernels/cuda/crout_lu/panel_layout.h"
+#include "kernels/cuda/crout_lu/lu_blocking.h"
 #include "kernels/dtype.h"
 #include "kernels/matrix.h"
 

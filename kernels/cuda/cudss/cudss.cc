@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/cudss/gather_values.h"
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/execution_context.h"
 #include "kernels/sparse/numeric_findings.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/cudss/method.h"
+#include "kernels/cuda/methods.h"
 
 #include <memory>
 #include <optional>
@@ -10,7 +10,6 @@
 #include "kernels/cuda/cudss/cudss.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/sparse_lu.h"
-#include "kernels/sparse_solver.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

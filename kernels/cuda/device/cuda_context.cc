@@ -7,9 +7,7 @@
 #include <thread>
 
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/ops/cuda_krylov_ops.h"
-#include "kernels/cuda/ops/cuda_matrix_ops.h"
-#include "kernels/cuda/ops/cuda_sparse_ops.h"
+#include "kernels/cuda/ops/cuda_ops.h"
 #include "kernels/util/poll_pause.h"
 #include "kernels/util/status_macros.h"
 

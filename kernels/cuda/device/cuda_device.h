@@ -31,7 +31,7 @@ struct Options {
   int upload_blocks = 32;
   int blocks_per_upload = 8;
   // With `calibrate`, costs are measured with the first context, or read from a file in
-  // `state_directory` (cuda_costs.h). Without it, they are an H100's. `log` receives a line about
+  // `state_directory` (start_up.h). Without it, they are an H100's. `log` receives a line about
   // their source.
   bool calibrate = false;
   std::string state_directory;

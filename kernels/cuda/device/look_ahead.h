@@ -5,18 +5,41 @@
 #define CROUT_KERNELS_CUDA_DEVICE_LOOK_AHEAD_H_
 
 #include <cublas_v2.h>
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 #include "absl/status/statusor.h"
-#include "kernels/cuda/device/confined_stream.h"
 #include "kernels/cuda/device/cuda_handles.h"
 #include "kernels/cuda/device/device_limits.h"
 
 namespace crout::cuda {
+
+// Kernels of this stream leave enough of the current device's multiprocessors free for one cluster,
+// so that a kernel of another stream can start at once. Implemented as a stream of a green context
+// with the other multiprocessors.
+class ConfinedStream {
+ public:
+  // `spared`: the number of multiprocessors to leave free, a multiple of 8. Returns nullopt if the
+  // driver or the GPU does not support this partition.
+  static absl::StatusOr<std::optional<ConfinedStream>> Create(unsigned spared);
+
+  cudaStream_t get() const { return stream_.get(); }
+
+ private:
+  using Context = std::unique_ptr<std::remove_pointer_t<CUgreenCtx>, decltype(&cuGreenCtxDestroy)>;
+
+  ConfinedStream(Context context, Stream stream)
+      : context_(std::move(context)), stream_(std::move(stream)) {}
+
+  Context context_;  // outlives its streams
+  Stream stream_;
+};
 
 // A stream, the cuBLAS handle for products on it, and their device memory, aligned to 256 bytes. If
 // the workspace is empty, products use the memory that cuBLAS allocates for the handle.

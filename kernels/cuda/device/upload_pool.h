@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -45,6 +46,34 @@ class UploadPool {
   std::vector<Event> copied_;  // the last copy of each block
   // Must be the last member, because its thread uses the others.
   std::optional<StagingPool> staging_;
+};
+
+class CudaUploader final : public Uploader {
+ public:
+  // `copied` is this upload's own event.
+  CudaUploader(UploadPool& pool, std::span<std::byte> destination, Event copied)
+      : pool_(pool),
+        destination_(destination),
+        copied_(std::move(copied)),
+        staging_(*pool.staging_) {}
+  ~CudaUploader() override;
+
+  std::span<std::byte> Reserve(absl::AnyInvocable<void()> on_ready) override;
+  absl::Status Commit(size_t bytes) override;
+  absl::Status Pause() override;
+  absl::Status Join(ExecutionContext& context) override;
+
+ private:
+  // Enqueues the copy of the filled part of block_.
+  absl::Status EnqueueCopy();
+
+  UploadPool& pool_;
+  const std::span<std::byte> destination_;
+  const Event copied_;  // recorded after each copy
+  StagingPool::Upload staging_;
+  std::span<std::byte> block_;  // the current block; empty if there is none
+  size_t committed_ = 0;
+  size_t filled_ = 0;  // bytes filled in block_
 };
 
 }  // namespace crout::cuda

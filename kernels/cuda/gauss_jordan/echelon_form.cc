@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/gauss_jordan/echelon_form.h"
+#include "kernels/cuda/methods.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/gauss_jordan/echelon_panel.h"
-#include "kernels/cuda/ops/subtract_product.h"
+#include "kernels/cuda/ops/blas.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 

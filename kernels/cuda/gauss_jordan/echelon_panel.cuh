@@ -4,9 +4,9 @@
 #ifndef CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_
 #define CROUT_KERNELS_CUDA_GAUSS_JORDAN_ECHELON_PANEL_CUH_
 
-#include "kernels/cuda/device/largest_candidate.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
 #include "kernels/cuda/gauss_jordan/echelon_panel.h"
+#include "kernels/cuda/ops/largest_candidate.cuh"
 
 namespace crout::cuda {
 

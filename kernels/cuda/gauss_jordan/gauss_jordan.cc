@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/gauss_jordan/gauss_jordan.h"
+#include "kernels/cuda/methods.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/device/own_costs.h"
+#include "kernels/cuda/device/method_costs.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

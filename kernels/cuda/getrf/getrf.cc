@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/device/vendor_costs.h"
+#include "kernels/cuda/device/method_costs.h"
 #include "kernels/cuda/getrf/nan_pivot.h"
 #include "kernels/util/status_macros.h"
 

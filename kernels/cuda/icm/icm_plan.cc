@@ -7,7 +7,6 @@
 #include "kernels/cuda/icm/icm_panel.h"
 #include "kernels/cuda/icm/icm_state.h"
 #include "kernels/cuda/icm/section_sweeps.h"
-#include "kernels/cuda/icm/workspace_layout.h"
 #include "kernels/icm/sections.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"

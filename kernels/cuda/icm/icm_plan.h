@@ -14,6 +14,23 @@
 
 namespace crout::cuda {
 
+// Places pieces one after the other. Sizes do not overflow for n < 2^21.
+class WorkspaceLayout {
+ public:
+  // Returns the offset of the piece.
+  size_t Take(size_t count, size_t size) {
+    const size_t offset = total_;
+    total_ += (count * size + kAlignment - 1) / kAlignment * kAlignment;
+    return offset;
+  }
+  size_t total() const { return total_; }
+
+ private:
+  static constexpr size_t kAlignment = 256;
+
+  size_t total_ = 0;
+};
+
 // Offsets are in bytes from the start of the workspace.
 struct IcmPlan {
   int64_t n = 0;

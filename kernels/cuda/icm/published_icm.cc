@@ -6,9 +6,9 @@
 
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/icm/icm_plan.h"
 #include "kernels/cuda/icm/icm_start.h"
 #include "kernels/cuda/icm/published_run.h"
-#include "kernels/cuda/icm/workspace_layout.h"
 #include "kernels/cuda/ops/permute_rows.h"
 #include "kernels/icm/sections.h"
 #include "kernels/util/status_macros.h"

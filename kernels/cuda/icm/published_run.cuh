@@ -4,11 +4,11 @@
 #ifndef CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_CUH_
 #define CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_CUH_
 
-#include "kernels/cuda/device/grid_barrier.cuh"
-#include "kernels/cuda/device/largest_candidate.cuh"
+#include "kernels/cuda/device/block_sync.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
 #include "kernels/cuda/icm/icm_device.cuh"
 #include "kernels/cuda/icm/published_run.h"
+#include "kernels/cuda/ops/largest_candidate.cuh"
 
 namespace crout::cuda {
 

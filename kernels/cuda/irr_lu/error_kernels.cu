@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/irr_lu/error_kernels.h"
+#include "kernels/cuda/irr_lu/solve_kernels.h"
 
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/ops/reduction.cuh"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// LU factorization of members that are too large for one block of threads each.
+// LU factorization of members that are too large for one block of threads each, and solves with
+// their factors.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_GRID_LU_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_GRID_LU_H_
 
@@ -8,6 +9,7 @@
 
 #include "kernels/cuda/irr_lu/irr_order.h"
 #include "kernels/cuda/irr_lu/lu_kernels.h"
+#include "kernels/cuda/irr_lu/solve_kernels.h"
 
 namespace crout::cuda {
 
@@ -18,6 +20,13 @@ namespace crout::cuda {
 template <class T>
 cudaError_t LaunchGridLu(const IrrLuBatch<T>& batch, const IrrOrder& parts, const int32_t* order,
                          cudaStream_t stream);
+
+// Enqueues the solves with op(A) of the members of MemberTeam::kGrid in `parts`, which come first
+// in `order`. Interchanges and triangular solves process all members together. `columns`: the
+// largest number of right-hand sides of a member. If A is singular, X is NaN.
+template <class T>
+cudaError_t LaunchGridSolve(const IrrSolveBatch<T>& batch, Op op, int columns,
+                            const IrrOrder& parts, const int32_t* order, cudaStream_t stream);
 
 }  // namespace crout::cuda
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/irr_lu/irr_gemm.h"
+#include "kernels/cuda/irr_lu/irr_blas.h"
 
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"

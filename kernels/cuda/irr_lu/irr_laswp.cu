@@ -3,7 +3,7 @@
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
 #include "kernels/cuda/irr_lu/exchange_rows.cuh"
-#include "kernels/cuda/irr_lu/irr_laswp.h"
+#include "kernels/cuda/irr_lu/irr_blas.h"
 
 namespace crout::cuda {
 namespace {

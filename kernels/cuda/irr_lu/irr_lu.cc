@@ -9,12 +9,13 @@
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/irr_lu/error_kernels.h"
-#include "kernels/cuda/irr_lu/irr_getrf.h"
-#include "kernels/cuda/irr_lu/irr_getrs.h"
+#include "kernels/cuda/irr_lu/grid_lu.h"
 #include "kernels/cuda/irr_lu/irr_order.h"
-#include "kernels/cuda/irr_lu/irr_probe.h"
 #include "kernels/cuda/irr_lu/large_members.h"
+#include "kernels/cuda/irr_lu/lu_kernels.h"
+#include "kernels/cuda/irr_lu/probe_kernels.h"
+#include "kernels/cuda/irr_lu/solve_kernels.h"
+#include "kernels/cuda/methods.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
@@ -160,6 +161,85 @@ class CudaIrrLu final : public BatchLu {
 };
 
 }  // namespace
+
+absl::Status IrrGetrf(const IrregularBatch& a, const BatchFactors& factors, const IrrOrder& parts,
+                      const int32_t* order, const DeviceLimits& limits, cudaStream_t stream) {
+  return DispatchDevice(a.extent.dtype, [&](auto tag) -> absl::Status {
+    using T = typename decltype(tag)::type;
+    const IrrLuBatch<T> batch = {
+        reinterpret_cast<T*>(a.data), a.members, factors.ipiv, factors.info, {}};
+    CROUT_RETURN_IF_CUDA_ERROR(
+        LaunchGridLu(batch, parts, order + parts.First(MemberTeam::kGrid), stream));
+    bool overlap = false;  // with the previous launch, for other members
+    for (const MemberTeam team :
+         {MemberTeam::kBlock512, MemberTeam::kBlock256, MemberTeam::kBlock128, MemberTeam::kWarp}) {
+      const int32_t count = parts.Count(team);
+      if (count == 0) continue;
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchMemberLu(batch, team, order + parts.First(team), count, overlap, stream));
+      overlap = limits.dependent_launch;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status IrrGetrs(Op op, const IrregularBatch& lu, const BatchFactors& factors,
+                      const IrregularBatch& b, const IrrOrder& parts, const int32_t* order,
+                      const DeviceLimits& limits, cudaStream_t stream) {
+  return DispatchDevice(lu.extent.dtype, [&](auto tag) -> absl::Status {
+    using T = typename decltype(tag)::type;
+    const IrrSolveBatch<T> batch = {
+        reinterpret_cast<const T*>(lu.data), lu.members, factors.ipiv, factors.info,
+        reinterpret_cast<T*>(b.data),        b.members};
+    CROUT_RETURN_IF_CUDA_ERROR(LaunchGridSolve(batch, op, b.extent.max_cols, parts,
+                                               order + parts.First(MemberTeam::kGrid), stream));
+    bool overlap = false;  // with the previous launch, for other members
+    for (const MemberTeam team :
+         {MemberTeam::kBlock512, MemberTeam::kBlock256, MemberTeam::kBlock128, MemberTeam::kWarp}) {
+      const int32_t count = parts.Count(team);
+      if (count == 0) continue;
+      CROUT_RETURN_IF_CUDA_ERROR(
+          LaunchMemberSolve(batch, op, team, order + parts.First(team), count, overlap, stream));
+      overlap = limits.dependent_launch;
+    }
+    return absl::OkStatus();
+  });
+}
+
+size_t PlaceIrrProbe(DType dtype, std::span<const BatchMember> members, std::span<int64_t> places) {
+  assert(places.size() == members.size());
+  return DispatchDevice(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    size_t bytes = 0;
+    for (size_t i = 0; i < members.size(); ++i) {
+      places[i] = static_cast<int64_t>(bytes);
+      bytes += ProbePart<T>::Bytes(members[i]);
+    }
+    return bytes;
+  });
+}
+
+cudaError_t LaunchIrrProbeStart(const IrregularBatch& a, const IrrProbe& probe,
+                                cudaStream_t stream) {
+  return DispatchDevice(a.extent.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return LaunchProbeStart<T>(
+        {reinterpret_cast<T*>(a.data), a.members, probe.workspace, probe.places}, a.extent.members,
+        probe.large, stream);
+  });
+}
+
+cudaError_t LaunchIrrProbeFinish(const IrregularBatch& lu, const BatchFactors& factors,
+                                 const IrrProbe& probe, cudaStream_t stream) {
+  return DispatchDevice(lu.extent.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return LaunchProbeFinish<T>(
+        {reinterpret_cast<T*>(lu.data), lu.members, probe.workspace, probe.places},
+        {factors.ipiv, factors.info, factors.pivot_growth, factors.quality,
+         factors.pivot_condition},
+        lu.extent.members, probe.large, stream);
+  });
+}
 
 absl::StatusOr<std::unique_ptr<BatchLu>> MakeIrrLu(DeviceCore& core) {
   CROUT_ASSIGN_OR_RETURN(auto large_members, LargeMembers::Create(core.limits()));

@@ -2,8 +2,7 @@
 
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
-#include "kernels/cuda/irr_lu/irr_gemm.h"
-#include "kernels/cuda/irr_lu/irr_trsm.h"
+#include "kernels/cuda/irr_lu/irr_blas.h"
 #include "kernels/cuda/irr_lu/member_update.cuh"
 
 namespace crout::cuda {

@@ -14,7 +14,6 @@
 #include "kernels/cuda/crout_lu/lu_panel.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/irr_lu/side_queues.h"
-#include "kernels/irr_lu.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/stop_requested.h"
 

@@ -4,7 +4,6 @@
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_LU_CUH_
 
-#include "kernels/cuda/irr_lu/column_panel.cuh"
 #include "kernels/cuda/irr_lu/member_panel.cuh"
 #include "kernels/cuda/irr_lu/member_update.cuh"
 

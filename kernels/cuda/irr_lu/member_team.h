@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Assigns the members of an irregular batch to teams of threads.
+// Teams of threads for the members of an irregular batch, and block sizes of their elimination.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_MEMBER_TEAM_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_TEAM_H_
 
@@ -33,6 +33,19 @@ constexpr MemberTeam TeamOf(int32_t rows, int32_t cols) {
   while (SizeOfMember(rows, cols) > LargestOf(static_cast<MemberTeam>(team))) --team;
   return static_cast<MemberTeam>(team);
 }
+
+// Block sizes of a member's elimination. Cuts are at multiples of these sizes from the member's
+// first element.
+template <class T>
+struct MemberBlocking {
+  static constexpr bool kWide = sizeof(T) > 8;
+  // Columns that are factored one by one, in registers.
+  static constexpr int kPanel = kWide ? 8 : 16;
+  // Columns after which one product updates the columns to the right.
+  static constexpr int kBlock = 2 * kPanel;
+  // Columns that are updated at a time, by a block of at least as many threads.
+  static constexpr int kChunk = kWide ? 64 : 128;
+};
 
 }  // namespace crout::cuda
 

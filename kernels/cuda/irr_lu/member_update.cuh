@@ -7,9 +7,9 @@
 #define CROUT_KERNELS_CUDA_IRR_LU_MEMBER_UPDATE_CUH_
 
 #include "kernels/cuda/device/scalar.cuh"
-#include "kernels/cuda/irr_lu/divide_by.cuh"
 #include "kernels/cuda/irr_lu/exchange_rows.cuh"
-#include "kernels/cuda/irr_lu/member_blocking.h"
+#include "kernels/cuda/irr_lu/member_team.h"
+#include "kernels/cuda/irr_lu/pivot.cuh"
 #include "kernels/cuda/irr_lu/strided_matrix.cuh"
 #include "kernels/cuda/ops/tile_product.cuh"
 #include "kernels/matrix.h"

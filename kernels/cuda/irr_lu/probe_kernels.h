@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kernels of irr_probe.h. C++17: kernels include it.
+// The kernels of the probe in irr_lu.h. C++17: kernels include it.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_PROBE_KERNELS_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_PROBE_KERNELS_H_
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Solves with the factors of whole members, each by one team of threads.
+// Solves with the factors of whole members, each by one team of threads, and the backward errors of
+// solutions. C++17: kernels include it.
 #ifndef CROUT_KERNELS_CUDA_IRR_LU_SOLVE_KERNELS_H_
 #define CROUT_KERNELS_CUDA_IRR_LU_SOLVE_KERNELS_H_
 
@@ -38,6 +39,21 @@ cudaError_t LaunchMemberSolve(const IrrSolveBatch<T>& batch, Op op, MemberTeam t
 template <class T>
 cudaError_t LaunchFillSingular(const IrrSolveBatch<T>& batch, const IrrMembers& members,
                                cudaStream_t stream);
+
+// Systems in device memory: member i of A, and of X and B, which share one layout.
+template <class T>
+struct BatchSystems {
+  const T* a = nullptr;
+  const BatchMember* a_members = nullptr;
+  const T* x = nullptr;
+  const T* b = nullptr;
+  const BatchMember* rhs_members = nullptr;
+};
+
+// Enqueues errors[i] (see BatchLu::BackwardErrors) for all members, one thread block each.
+template <class T>
+cudaError_t LaunchBackwardErrors(Op op, const BatchSystems<T>& systems, int64_t members,
+                                 double* errors, cudaStream_t stream);
 
 }  // namespace crout::cuda
 

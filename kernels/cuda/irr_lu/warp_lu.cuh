@@ -5,9 +5,7 @@
 #define CROUT_KERNELS_CUDA_IRR_LU_WARP_LU_CUH_
 
 #include "kernels/cuda/device/scalar.cuh"
-#include "kernels/cuda/irr_lu/divide_by.cuh"
-#include "kernels/cuda/irr_lu/perturb_pivot.cuh"
-#include "kernels/cuda/irr_lu/pivot_candidate.cuh"
+#include "kernels/cuda/irr_lu/pivot.cuh"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {

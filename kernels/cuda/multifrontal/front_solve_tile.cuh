@@ -5,7 +5,7 @@
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FRONT_SOLVE_TILE_CUH_
 
 #include "kernels/cuda/device/scalar.cuh"
-#include "kernels/cuda/irr_lu/divide_by.cuh"
+#include "kernels/cuda/irr_lu/pivot.cuh"
 #include "kernels/cuda/multifrontal/front_solve.h"
 #include "kernels/cuda/ops/reduction.cuh"
 

@@ -7,7 +7,7 @@
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
-#include "kernels/cuda/irr_lu/divide_by.cuh"
+#include "kernels/cuda/irr_lu/pivot.cuh"
 #include "kernels/cuda/multifrontal/child_in_lane.cuh"
 #include "kernels/cuda/multifrontal/front_solve.h"
 #include "kernels/cuda/ops/reduction.cuh"

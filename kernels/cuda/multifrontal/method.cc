@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/multifrontal/method.h"
+#include "kernels/cuda/methods.h"
 
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
@@ -8,7 +8,7 @@
 #include "kernels/cuda/multifrontal/front_solve.h"
 #include "kernels/cuda/multifrontal/multifrontal.h"
 #include "kernels/cuda/multifrontal/small_front.h"
-#include "kernels/sparse_solver.h"
+#include "kernels/sparse_lu.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

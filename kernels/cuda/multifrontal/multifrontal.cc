@@ -20,8 +20,8 @@
 #include "kernels/cuda/multifrontal/level_plan.h"
 #include "kernels/cuda/multifrontal/small_front.h"
 #include "kernels/cuda/multifrontal/traversal.h"
+#include "kernels/execution_context.h"
 #include "kernels/sparse/numeric_findings.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

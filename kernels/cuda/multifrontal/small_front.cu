@@ -2,13 +2,11 @@
 
 #include "kernels/cuda/multifrontal/small_front.h"
 
-#include "kernels/cuda/device/arrivals.cuh"
+#include "kernels/cuda/device/block_sync.cuh"
 #include "kernels/cuda/device/dependent_launch.cuh"
 #include "kernels/cuda/device/scalar.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
-#include "kernels/cuda/irr_lu/divide_by.cuh"
-#include "kernels/cuda/irr_lu/perturb_pivot.cuh"
-#include "kernels/cuda/irr_lu/pivot_candidate.cuh"
+#include "kernels/cuda/irr_lu/pivot.cuh"
 #include "kernels/cuda/multifrontal/binary_search.cuh"
 #include "kernels/cuda/multifrontal/child_in_lane.cuh"
 

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/device/complex.h"
+#include "kernels/cuda/device/cuda_status.h"
 #include "kernels/matrix.h"
 
 namespace crout::cuda {
@@ -63,6 +64,16 @@ cublasStatus_t Trsm(cublasHandle_t handle, cublasFillMode_t fill, Op op, cublasD
         return trsm(handle, CUBLAS_SIDE_LEFT, fill, BlasOp(op), diagonal, b.rows, b.cols, in(alpha),
                     in(a.data), a.ld, reinterpret_cast<Blas*>(b.data), b.ld);
       });
+}
+
+// c := c - op(a) b on the handle's stream. Shapes must match; an empty product is a no-op.
+template <class T>
+absl::Status SubtractProduct(cublasHandle_t handle, Op op, const MatrixView<const T>& a,
+                             const MatrixView<const T>& b, const MatrixView<T>& c) {
+  if (c.rows == 0 || c.cols == 0 || b.rows == 0) return absl::OkStatus();
+  const T minus_one = -1;
+  const T one = 1;
+  return CublasStatus(Gemm(handle, op, &minus_one, a, b, &one, c), "cublasXgemm");
 }
 
 }  // namespace crout::cuda

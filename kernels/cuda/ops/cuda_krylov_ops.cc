@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/ops/cuda_krylov_ops.h"
+#include "kernels/cuda/ops/cuda_ops.h"
 
 #include <complex>
 
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/ops/vector_columns.h"
+#include "kernels/cuda/ops/matrix_kernels.h"
 
 namespace crout::cuda {
 namespace {

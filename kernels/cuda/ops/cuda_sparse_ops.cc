@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/ops/cuda_sparse_ops.h"
+#include "kernels/cuda/ops/cuda_ops.h"
 
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/ops/convert.h"
-#include "kernels/cuda/ops/equilibration.h"
-#include "kernels/cuda/ops/matrix_stats.h"
-#include "kernels/cuda/ops/residual.h"
-#include "kernels/cuda/ops/wide_range_residual.h"
+#include "kernels/cuda/ops/matrix_kernels.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/scalar.cuh"
-#include "kernels/cuda/ops/entries.h"
+#include "kernels/cuda/ops/matrix_kernels.h"
 #include "kernels/cuda/ops/reduction.cuh"
 
 namespace crout::cuda {

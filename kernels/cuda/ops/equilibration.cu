@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/scalar.cuh"
-#include "kernels/cuda/ops/equilibration.h"
+#include "kernels/cuda/ops/matrix_kernels.h"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/cuda/ops/sparse_rows.cuh"
 #include "kernels/numerics/normalizing_scale.h"

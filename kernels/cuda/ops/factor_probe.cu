@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "kernels/cuda/device/scalar.cuh"
-#include "kernels/cuda/ops/factor_probe.h"
+#include "kernels/cuda/ops/matrix_kernels.h"
 #include "kernels/cuda/ops/permute_rows.h"
 #include "kernels/cuda/ops/reduction.cuh"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/ops/matrix_kernels.h"
 #include "kernels/cuda/ops/reduction.cuh"
-#include "kernels/cuda/ops/vector_columns.h"
 
 namespace crout::cuda {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "kernels/cuda/device/scalar.cuh"
+#include "kernels/cuda/ops/matrix_kernels.h"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/cuda/ops/sparse_rows.cuh"
-#include "kernels/cuda/ops/wide_range_residual.h"
 #include "kernels/numerics/componentwise.h"
 
 namespace crout::cuda {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/solve/crout_solve.h"
+#include "kernels/cuda/solve/solvers.h"
 
 #include <algorithm>
 
@@ -8,9 +8,9 @@
 #include "kernels/cuda/device/complex.h"
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/device/own_costs.h"
+#include "kernels/cuda/device/method_costs.h"
+#include "kernels/cuda/ops/blas.h"
 #include "kernels/cuda/ops/permute_rows.h"
-#include "kernels/cuda/ops/subtract_product.h"
 #include "kernels/cuda/solve/block_product.h"
 #include "kernels/cuda/solve/invert_diagonal.h"
 #include "kernels/util/checked_math.h"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/cuda/solve/is.h"
+#include "kernels/cuda/solve/solvers.h"
 
 #include <algorithm>
 
 #include "kernels/cuda/device/cuda_context.h"
 #include "kernels/cuda/device/cuda_status.h"
-#include "kernels/cuda/device/vendor_costs.h"
+#include "kernels/cuda/device/method_costs.h"
 #include "kernels/cuda/icm/section_sweeps.h"
+#include "kernels/cuda/ops/blas.h"
 #include "kernels/cuda/ops/convert.h"
-#include "kernels/cuda/ops/subtract_product.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {

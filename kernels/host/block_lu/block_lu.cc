@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/block_lu/block_lu.h"
+#include "kernels/host/methods.h"
 
 #include <omp.h>
 

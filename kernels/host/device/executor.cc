@@ -4,6 +4,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <latch>
 #include <new>
@@ -15,6 +16,34 @@
 #include "kernels/util/thread_pool.h"
 
 namespace crout::host {
+
+CoreBudget::Lease CoreBudget::Acquire(int cores) {
+  MutexLock lock(&mutex_);
+  const uint64_t ticket = next_ticket_++;
+  while (serving_ != ticket || free_ < cores) changed_.Wait(&mutex_);
+  ++serving_;
+  free_ -= cores;
+  peak_ = std::max(peak_, total_ - free_);
+  // The next waiting request may fit too.
+  if (serving_ != next_ticket_) changed_.SignalAll();
+  return Lease(this, cores);
+}
+
+void CoreBudget::Release(int cores) {
+  MutexLock lock(&mutex_);
+  free_ += cores;
+  if (serving_ != next_ticket_) changed_.SignalAll();
+}
+
+int CoreBudget::peak() const {
+  MutexLock lock(&mutex_);
+  return peak_;
+}
+
+int CoreBudget::waiting() const {
+  MutexLock lock(&mutex_);
+  return static_cast<int>(next_ticket_ - serving_);
+}
 
 Executor::Executor(int cores) : budget_(cores) {
   if (cores == 1) return;

@@ -5,24 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/block_lu/block_lu.h"
-#include "kernels/host/crout/cmpp.h"
-#include "kernels/host/crout/gem.h"
 #include "kernels/host/device/calibration.h"
 #include "kernels/host/device/executor.h"
 #include "kernels/host/device/host_info.h"
 #include "kernels/host/device/host_memory.h"
-#include "kernels/host/gauss_jordan/echelon_form.h"
-#include "kernels/host/gauss_jordan/gauss_jordan.h"
-#include "kernels/host/getrf/getrf.h"
-#include "kernels/host/icm/icm.h"
-#include "kernels/host/irr_lu/irr_lu.h"
-#include "kernels/host/klu/method.h"
-#include "kernels/host/multifrontal/method.h"
-#include "kernels/host/ops/host_krylov_ops.h"
+#include "kernels/host/methods.h"
 #include "kernels/host/ops/host_ops.h"
-#include "kernels/host/ops/host_sparse_ops.h"
-#include "kernels/host/solve/solvers.h"
 #include "kernels/memory/caching_resource.h"
 
 namespace crout::host {

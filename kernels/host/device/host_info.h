@@ -5,6 +5,7 @@
 #define CROUT_KERNELS_HOST_DEVICE_HOST_INFO_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace crout::host {
@@ -21,6 +22,12 @@ uint64_t UsedMemoryBytes();
 
 // Number of cores in the process's affinity mask, or OMP_NUM_THREADS if it is smaller.
 int AvailableCores();
+
+// Returns the smallest memory limit, in bytes, of this process's control group and all groups above
+// it. Empty if there is none. Reads memory.max and memory.high (the threshold for throttling) of
+// version 2 and memory.limit_in_bytes of version 1, in the proc and sys/fs/cgroup directories of
+// `root`.
+std::optional<uint64_t> CgroupMemoryLimit(const std::string& root = "/");
 
 }  // namespace crout::host
 

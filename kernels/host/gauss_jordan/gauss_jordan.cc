@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/gauss_jordan/gauss_jordan.h"
+#include "kernels/host/methods.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/getrf/getrf.h"
+#include "kernels/host/methods.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/irr_lu/irr_errors.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 
 #include <algorithm>
 #include <atomic>

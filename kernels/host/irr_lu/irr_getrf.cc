@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/irr_lu/irr_getrf.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cassert>
 
+#include "kernels/dtype.h"
 #include "kernels/host/irr_lu/member_probe.h"
 #include "kernels/host/irr_lu/member_queue.h"
 #include "kernels/host/irr_lu/small_lu.h"
 #include "kernels/host/ops/lapack.h"
 #include "kernels/numerics/normalizing_scale.h"
 #include "kernels/numerics/pivot_growth.h"
-#include "kernels/safe_range.h"
 #include "kernels/scalar.h"
 
 namespace crout::host {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/irr_lu/irr_lu.h"
+#include "kernels/host/methods.h"
 
 #include "kernels/host/device/cost_model.h"
-#include "kernels/host/irr_lu/irr_errors.h"
-#include "kernels/host/irr_lu/irr_getrf.h"
-#include "kernels/host/irr_lu/irr_getrs.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 
 namespace crout::host {
 namespace {

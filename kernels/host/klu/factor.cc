@@ -16,8 +16,7 @@
 #include "kernels/scalar.h"
 #include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/numeric_findings.h"
-#include "kernels/sparse/permutation.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {

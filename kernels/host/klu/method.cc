@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/klu/method.h"
+#include "kernels/host/methods.h"
 
 #include <limits>
 
@@ -8,7 +8,7 @@
 #include "kernels/host/device/strips.h"
 #include "kernels/host/klu/arena.h"
 #include "kernels/host/klu/klu.h"
-#include "kernels/sparse_solver.h"
+#include "kernels/sparse_lu.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/multifrontal/method.h"
+#include "kernels/host/methods.h"
 
 #include <algorithm>
 
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/multifrontal/multifrontal.h"
-#include "kernels/sparse_solver.h"
+#include "kernels/sparse_lu.h"
 
 namespace crout::host {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/ops/entries.h"
+#include "kernels/host/ops/matrix_functions.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/ops/host_krylov_ops.h"
+#include "kernels/host/ops/host_ops.h"
 
 #include <complex>
 

@@ -8,14 +8,7 @@
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/device/strips.h"
 #include "kernels/host/ops/blas.h"
-#include "kernels/host/ops/convert.h"
-#include "kernels/host/ops/entries.h"
-#include "kernels/host/ops/equilibration.h"
-#include "kernels/host/ops/factor_probe.h"
-#include "kernels/host/ops/factor_stats.h"
-#include "kernels/host/ops/matrix_stats.h"
-#include "kernels/host/ops/residual.h"
-#include "kernels/host/ops/wide_range_residual.h"
+#include "kernels/host/ops/matrix_functions.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// MatrixOps in host memory.
+// MatrixOps, SparseOps and KrylovOps on the host.
 #ifndef CROUT_KERNELS_HOST_OPS_HOST_OPS_H_
 #define CROUT_KERNELS_HOST_OPS_HOST_OPS_H_
 
 #include "kernels/execution_context.h"
 #include "kernels/host/device/executor.h"
 #include "kernels/host/ops/scratch.h"
+#include "kernels/krylov_ops.h"
 #include "kernels/matrix_ops.h"
+#include "kernels/sparse_ops.h"
 
 namespace crout::host {
 
@@ -51,6 +53,47 @@ class HostOps final : public MatrixOps {
   const ExecutionContext& context_;
   DeviceReport& report_;
   Scratch scratch_;
+};
+
+// Synchronous: work is done when a call returns. One thread at a time may use an object; other ops
+// may use the same executor concurrently. One thread computes each line of a result, so the bits do
+// not depend on the number of threads.
+class HostSparseOps final : public SparseOps {
+ public:
+  HostSparseOps(Executor& executor, ExecutionContext& context, DeviceReport& report)
+      : executor_(executor), context_(context), report_(report) {}
+
+  absl::Status Inspect(const AnySparse& a, DType converted_to) override;
+  absl::Status Densify(const AnySparse& a, const double* row, const double* col,
+                       const AnyMatrix& out) override;
+  absl::Status EquilibrationScales(const AnySparse& a, double* row, double* col) override;
+  absl::Status Residual(const AnySparse& a, Op op, double norm_op_a, const AnyMatrix& x,
+                        const AnyMatrix& b, const AnyMatrix& r) override;
+  absl::Status WideRangeResidual(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                                 const AnyMatrix& r) override;
+  absl::Status AbsProduct(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
+                          const MatrixView<double>& w) override;
+
+ private:
+  Executor& executor_;
+  const ExecutionContext& context_;
+  DeviceReport& report_;
+};
+
+// Synchronous: work is done when a call returns. One thread at a time may use an object; other ops
+// may use the same executor concurrently.
+class HostKrylovOps final : public KrylovOps {
+ public:
+  explicit HostKrylovOps(Executor& executor) : executor_(executor) {}
+
+  absl::Status Dots(const KrylovBases& v, const AnyMatrix& w, const AnyMatrix& h) override;
+  absl::Status AddCombination(double alpha, const KrylovBases& v, const AnyMatrix& h,
+                              const AnyMatrix& w) override;
+  absl::Status ScaleColumns(const double* scales, const AnyMatrix& w) override;
+  absl::Status ColumnMaxAbs(const AnyMatrix& w, double* most) override;
+
+ private:
+  Executor& executor_;
 };
 
 }  // namespace crout::host

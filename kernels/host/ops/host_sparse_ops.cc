@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/ops/host_sparse_ops.h"
+#include "kernels/host/ops/host_ops.h"
 
 #include "kernels/host/device/strips.h"
 #include "kernels/host/ops/blas.h"
-#include "kernels/host/ops/convert.h"
-#include "kernels/host/ops/equilibration.h"
-#include "kernels/host/ops/matrix_stats.h"
-#include "kernels/host/ops/residual.h"
-#include "kernels/host/ops/wide_range_residual.h"
+#include "kernels/host/ops/matrix_functions.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::host {

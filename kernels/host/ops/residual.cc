@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/ops/residual.h"
+#include "kernels/host/ops/matrix_functions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,6 @@
 
 #include "kernels/host/device/parallel_for.h"
 #include "kernels/host/ops/blas.h"
-#include "kernels/host/ops/convert.h"
 #include "kernels/numerics/componentwise.h"
 #include "kernels/numerics/max_abs.h"
 #include "kernels/scalar.h"

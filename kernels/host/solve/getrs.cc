@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/device/strips.h"
+#include "kernels/host/methods.h"
 #include "kernels/host/ops/lapack.h"
-#include "kernels/host/solve/solvers.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
 

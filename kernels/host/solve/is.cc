@@ -4,9 +4,8 @@
 
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/device/parallel_for.h"
-#include "kernels/host/ops/interchanges.h"
-#include "kernels/host/solve/conjugate.h"
-#include "kernels/host/solve/solvers.h"
+#include "kernels/host/methods.h"
+#include "kernels/host/solve/substitution.h"
 #include "kernels/icm/pivot_rule.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/checked_math.h"

@@ -7,13 +7,38 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
-#include "kernels/host/ops/interchanges.h"
-#include "kernels/host/solve/conjugate.h"
 #include "kernels/lu_parameters.h"
+#include "kernels/matrix.h"
 #include "kernels/scalar.h"
 
 namespace crout::host {
+
+enum class InterchangeOrder : uint8_t { kForward, kBackward };
+
+// Forward: b := P b. Backward: b := P^T b. PA = LU; `ipiv` holds one 1-based row per row of b.
+template <class T>
+void ApplyInterchanges(const int64_t* ipiv, InterchangeOrder order, const MatrixView<T>& b) {
+  for (int64_t j = 0; j < b.cols; ++j) {
+    for (int64_t k = 0; k < b.rows; ++k) {
+      const int64_t i = order == InterchangeOrder::kForward ? k : b.rows - 1 - k;
+      const int64_t p = ipiv[i] - 1;
+      if (p != i) std::swap(b(i, j), b(p, j));
+    }
+  }
+}
+
+// b := conj(b). A^H X = B is equivalent to A^T conj(X) = conj(B). Calling this before and after a
+// solve with A^T gives a solve with A^H, exactly. Does nothing for real types.
+template <class T>
+void Conjugate([[maybe_unused]] const MatrixView<T>& b) {
+  if constexpr (kIsComplex<T>) {
+    for (int64_t j = 0; j < b.cols; ++j) {
+      for (int64_t i = 0; i < b.rows; ++i) b(i, j) = Conj(b(i, j));
+    }
+  }
+}
 
 // Solves for one right-hand side at a time. Every loop over a column of the factor has unit stride.
 template <class T>

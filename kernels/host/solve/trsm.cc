@@ -4,9 +4,9 @@
 
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/device/strips.h"
+#include "kernels/host/methods.h"
 #include "kernels/host/ops/blas.h"
-#include "kernels/host/ops/interchanges.h"
-#include "kernels/host/solve/solvers.h"
+#include "kernels/host/solve/substitution.h"
 
 namespace crout::host {
 namespace {

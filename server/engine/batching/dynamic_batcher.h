@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/batch/dynamic_batch.h"
 #include "server/engine/job_events.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "server/engine/scheduling/device_scheduler.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/jobs/batch_payload.h"
+#include "kernels/jobs/batch/batch_payload.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "server/engine/error.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/jobs/batch_factorize.h"
-#include "kernels/jobs/batch_solve.h"
+#include "kernels/jobs/batch/batch_factorize.h"
+#include "kernels/jobs/batch/batch_solve.h"
 #include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/payload_step.h"
 #include "server/engine/plan/solve_step.h"

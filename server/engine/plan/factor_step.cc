@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
+#include "kernels/execution_context.h"
 #include "kernels/jobs/factorize_mixed.h"
 #include "kernels/sparse_view.h"
 #include "kernels/util/size_class.h"

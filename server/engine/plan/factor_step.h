@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/batch/dynamic_batch.h"
 #include "kernels/jobs/factorize_mixed.h"
 #include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/payload_step.h"

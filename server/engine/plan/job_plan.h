@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/dtype.h"
 #include "kernels/execution_context.h"
-#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/batch/dynamic_batch.h"
 #include "kernels/matrix.h"
 #include "kernels/stop_requested.h"
 #include "server/engine/call_timings.h"

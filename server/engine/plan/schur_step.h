@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/jobs/schur.h"
-#include "kernels/jobs/sparse_schur.h"
+#include "kernels/jobs/sparse/sparse_schur.h"
 #include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/payload_step.h"
 #include "server/engine/plan/sparse_choice.h"

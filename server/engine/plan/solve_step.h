@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "kernels/jobs/batch_solve.h"
-#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/batch/batch_solve.h"
+#include "kernels/jobs/batch/dynamic_batch.h"
 #include "kernels/jobs/solve.h"
 #include "server/engine/plan/payload_step.h"
 

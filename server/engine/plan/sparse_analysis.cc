@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/sparse/ordering_process.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/jobs/sparse_factorize.h"
+#include "kernels/jobs/sparse/sparse_factorize.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/stop_requested.h"
 #include "server/engine/admission/job_memory.h"

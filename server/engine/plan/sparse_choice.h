@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/jobs/factorize.h"
-#include "kernels/jobs/sparse_factorize.h"
+#include "kernels/jobs/sparse/sparse_factorize.h"
 #include "server/engine/admission/job_memory.h"
 #include "server/engine/engine.h"
 #include "server/engine/upload/matrix_upload.h"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/sparse/pattern_text.h"
+#include "kernels/execution_context.h"
+#include "kernels/sparse/analysis.h"
 #include "kernels/sparse_view.h"
-#include "kernels/sync_on_exit.h"
 #include "kernels/util/digest.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/factorization.h"
-#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/series/series_step.h"
 #include "kernels/value_map.h"
 #include "server/engine/request.h"
 #include "server/engine/upload/payload_spec.h"

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/jobs/solution_shape.h"
-#include "kernels/sync_on_exit.h"
+#include "kernels/execution_context.h"
+#include "kernels/jobs/solve.h"
 #include "kernels/util/digest.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"

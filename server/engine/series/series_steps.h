@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/costs/series_model.h"
-#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/series/series_step.h"
 #include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/solve_step.h"
 #include "server/engine/plan/sparse_choice.h"

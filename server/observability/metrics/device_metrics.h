@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/dtype.h"
-#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/series/series_step.h"
 #include "kernels/numerical_method.h"
 #include "server/observability/metrics/labels.h"
 #include "server/observability/metrics/lazy_histogram.h"

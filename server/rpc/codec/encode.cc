@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/sparse/pattern_text.h"
+#include "kernels/sparse/analysis.h"
 #include "kernels/util/strings.h"
 #include "server/rpc/codec/names.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/jobs/batch_download.h"
+#include "kernels/jobs/batch/batch_download.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/admission/job_memory.h"
 #include "server/engine/error.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/jobs/input_checks.h"
-#include "kernels/jobs/sparse_download.h"
+#include "kernels/jobs/sparse/sparse_download.h"
 #include "kernels/numerics/permutation.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"

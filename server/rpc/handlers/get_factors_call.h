@@ -7,7 +7,7 @@
 #include <string>
 
 #include "crout/v1/factorization_service.pb.h"
-#include "kernels/jobs/batch_download.h"
+#include "kernels/jobs/batch/batch_download.h"
 #include "kernels/memory.h"
 #include "server/rpc/handlers/download_call.h"
 

@@ -15,8 +15,7 @@
 #include "gmock/gmock.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/costs/cost_ratios.h"
-#include "kernels/costs/measure_costs.h"
-#include "kernels/costs/stored_costs.h"
+#include "kernels/costs/measured_costs.h"
 #include "kernels/host/device/host_device.h"
 #include "tests/support/status_matchers.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "kernels/host/device/cgroup_memory.h"
+#include "kernels/host/device/host_info.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include "kernels/host/device/host_info.h"
 
 namespace crout {
 namespace {

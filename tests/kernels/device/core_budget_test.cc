@@ -2,7 +2,7 @@
 
 // Tests that concurrent host jobs never use more threads than cores, and that their results do not
 // depend on other jobs, bit by bit.
-#include "kernels/host/device/core_budget.h"
+#include "kernels/host/device/executor.h"
 
 #include <atomic>
 #include <filesystem>
@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/host/device/executor.h"
 #include "kernels/host/device/host_device.h"
 #include "kernels/host/device/host_info.h"
 #include "tests/support/eventually.h"

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/scalar.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/thread_pool.h"
 #include "tests/kernels/io/matrix_market_testing.h"
 #include "tests/support/gate.h"

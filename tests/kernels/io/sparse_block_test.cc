@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/sparse_view.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 
 namespace crout {
 namespace {

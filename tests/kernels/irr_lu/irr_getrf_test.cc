@@ -2,7 +2,7 @@
 
 // Tests irr_lu's factorization on the host: each member has LAPACK's pivots and an accurate factor,
 // whatever the other members are.
-#include "kernels/host/irr_lu/irr_getrf.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 
 #include <atomic>
 #include <cmath>

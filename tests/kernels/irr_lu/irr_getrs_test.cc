@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests irr_lu's solves on the host: the solution of a member must not depend on the other members.
-#include "kernels/host/irr_lu/irr_getrs.h"
+#include "kernels/host/irr_lu/irr_lu.h"
 
 #include <cmath>
 #include <complex>

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/jobs/batch_factorize.h"
-#include "kernels/jobs/batch_payload.h"
-#include "kernels/jobs/batch_solve.h"
+#include "kernels/jobs/batch/batch_factorize.h"
+#include "kernels/jobs/batch/batch_payload.h"
+#include "kernels/jobs/batch/batch_solve.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/irregular_batch_testing.h"
 #include "tests/support/counting_resource.h"

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/host/irr_lu/irr_lu.h"
+#include "kernels/host/methods.h"
 #include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/support/fake_device.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/jobs/dynamic_batch.h"
+#include "kernels/jobs/batch/dynamic_batch.h"
 #include "kernels/memory.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/gallery.h"

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "kernels/jobs/factorize.h"
-#include "kernels/jobs/schur.h"
 #include "kernels/numerics/schur_probe.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests series steps: they use the old factor while it is useful, and a new one otherwise.
-#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/series/series_step.h"
 
 #include <algorithm>
 #include <cmath>

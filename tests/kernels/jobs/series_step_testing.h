@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "kernels/algorithm_registry.h"
-#include "kernels/jobs/series_step.h"
+#include "kernels/jobs/series/series_step.h"
 #include "tests/support/device_under_test.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/packed_sparse.h"

@@ -9,7 +9,7 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
-#include "kernels/numerics/kept_operand.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/util/size_class.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/job_runner.h"

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/device.h"
 #include "kernels/execution_context.h"
-#include "kernels/jobs/sparse_factorize.h"
+#include "kernels/jobs/sparse/sparse_factorize.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::testing {

@@ -2,7 +2,7 @@
 
 // Tests jobs that factor sparse matrices on the device under test: the measurements of a factor,
 // postponed pivots, and the retry in a larger block.
-#include "kernels/jobs/sparse_factorize.h"
+#include "kernels/jobs/sparse/sparse_factorize.h"
 
 #include <algorithm>
 #include <cmath>

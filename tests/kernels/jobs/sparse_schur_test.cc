@@ -2,7 +2,7 @@
 
 // Tests jobs for Schur complements of sparse matrices on the device under test, against dense
 // elimination and against the host.
-#include "kernels/jobs/sparse_schur.h"
+#include "kernels/jobs/sparse/sparse_schur.h"
 
 #include <algorithm>
 #include <atomic>

@@ -13,7 +13,7 @@
 
 #include "kernels/host/klu/arena.h"
 #include "kernels/host/multifrontal/multifrontal.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "kernels/util/sanitizers.h"
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/matrices.h"

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "kernels/host/multifrontal/method.h"
+#include "kernels/host/methods.h"
 #include "kernels/host/multifrontal/schedule.h"
 #include "kernels/util/sanitizers.h"
 #include "tests/kernels/sparse_lu_testing.h"

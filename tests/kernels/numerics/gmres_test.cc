@@ -12,8 +12,8 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/numerics/correction.h"
-#include "kernels/numerics/dense_operand.h"
 #include "kernels/numerics/factor_solver.h"
+#include "kernels/numerics/operands.h"
 #include "kernels/numerics/refinement.h"
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"

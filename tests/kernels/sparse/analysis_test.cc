@@ -10,15 +10,12 @@
 #include <optional>
 #include <set>
 
-#include "kernels/sparse/elimination_tree.h"
 #include "kernels/sparse/entry_scales.h"
 #include "kernels/sparse/front_entries.h"
 #include "kernels/sparse/front_tree.h"
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/ordering_process.h"
-#include "kernels/sparse/pattern_text.h"
-#include "kernels/sparse/symbolic.h"
-#include "kernels/stop_counter.h"
+#include "kernels/stop_requested.h"
 #include "tests/kernels/sparse/analysis_testing.h"
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/sparse/analysis.h"
-#include "kernels/sparse/elimination_tree.h"
+#include "kernels/sparse/front_tree.h"
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/minimum_degree.h"
 #include "kernels/sparse/ordering_process.h"

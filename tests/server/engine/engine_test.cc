@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/host/device/executor.h"
-#include "kernels/host/multifrontal/method.h"
+#include "kernels/host/methods.h"
 #include "kernels/sparse_view.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/batching/dynamic_batcher.h"

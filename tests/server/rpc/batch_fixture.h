@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "kernels/host/irr_lu/irr_lu.h"
+#include "kernels/host/methods.h"
 #include "kernels/irregular_batch.h"
 #include "tests/server/rpc/fixture.h"
 #include "tests/support/gallery.h"

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "kernels/host/klu/method.h"
-#include "kernels/host/multifrontal/method.h"
+#include "kernels/host/methods.h"
 #include "server/rpc/codec/names.h"
 #include "tests/server/rpc/fixture.h"
 
