@@ -81,7 +81,11 @@ python_lint() {
 # CMake omits the Python client's tests if no Python has the packages that they need.
 python_tests_are_there() { ctest --preset ci -N -L '^python$' | grep 'Total Tests: [1-9]'; }
 
-proto_lint() { (cd proto && ../build/python-lint/bin/buf lint); }
+# The contract may only grow: proto/contract.binpb has the messages that clients rely on (CONTRIBUTING.md).
+proto_lint() {
+  (cd proto && ../build/python-lint/bin/buf lint &&
+    ../build/python-lint/bin/buf breaking --against contract.binpb --path crout)
+}
 
 configure() {  # configure PRESET
   cmake --preset "$1" "${configure_options[@]}" >"$logs/configure-$1.log" ||
@@ -171,7 +175,7 @@ stage "format" formatting
 stage "monitoring configuration" monitoring
 stage "phrases and lengths of documents" tests/ci/prose.py
 stage "Python: format, lint, types" python_lint
-stage "proto lint" proto_lint
+stage "proto: lint, compatibility" proto_lint
 # Without a GPU no device code runs: it is compiled to PTX only, with the lowest optimisation that nvcc has.
 if [[ "${configure_options[*]}" != *CUDA_ARCHITECTURES* ]]; then
   configure_options+=(-DCROUT_CUDA_ARCHITECTURES=90-virtual)
