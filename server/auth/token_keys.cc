@@ -186,11 +186,10 @@ class TokenKeyParser {
     // RFC 7517, 4.2: a key with the "use" "enc" is for encryption and verifies no signature.
     const bool is_usable = (rsa || ec) && StringIn(jwk, "use").value_or("sig") == "sig" &&
                            StringIn(jwk, "alg").value_or(std::string(algorithm)) == algorithm;
-    ++number_;
-    if (!is_usable) return absl::OkStatus();
-    --number_;
-    CROUT_RETURN_IF_ERROR(
-        Add(StringIn(jwk, "kid").value_or(""), algorithm, rsa ? MakeRsaKey(jwk) : MakeEcKey(jwk)));
+    if (is_usable) {
+      CROUT_RETURN_IF_ERROR(Add(StringIn(jwk, "kid").value_or(""), algorithm,
+                                rsa ? MakeRsaKey(jwk) : MakeEcKey(jwk)));
+    }
     ++number_;
     return absl::OkStatus();
   }

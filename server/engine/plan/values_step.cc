@@ -17,7 +17,7 @@
 namespace crout {
 namespace {
 
-// Refuses what would need another analysis than that of the last matrix, or a dense method.
+// Refuses options that require a dense method or a new analysis.
 absl::Status CheckOptions(const FactorRequest& request, const Analysis& analysis) {
   const bool by_other_threshold =
       request.pivot_threshold > 0 && request.pivot_threshold != analysis.pivot_threshold;

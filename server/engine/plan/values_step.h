@@ -38,7 +38,7 @@ class ValuesStep final : public PayloadStep, public FactorPlan {
         last_(last),
         sparse_(engine, last.slot()) {}
 
-  // Checks that the values belong to the pattern with this digest, that of the last matrix.
+  // Checks that `digest`, the pattern of the values, is the pattern of the last matrix.
   absl::Status CheckPattern(const std::string& digest) const;
   // Worker thread: returns the last matrix with the new values.
   absl::StatusOr<Buffer> ReplaceValues(ExecutionContext& context, const Factorization& last,

@@ -112,6 +112,8 @@ std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(size_
                                                                            Clock::time_point now) {
   const auto first =
       queue_.Find([&](const std::shared_ptr<QueuedJob>& job) { return MayRun(stream, *job); });
+  // The job for which a stream waited may have been cancelled.
+  if (!first || AsJob(*first->item).batcher == nullptr) awaiting_since_.reset();
   if (!first || !IsBatchFilling(AsJob(*first->item), now)) return first;
   if (!awaiting_since_) awaiting_since_ = now;
   return queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {

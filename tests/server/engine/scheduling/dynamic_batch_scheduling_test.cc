@@ -218,6 +218,20 @@ TEST_F(DynamicBatchSchedulingTest, OneThatWaitsCanBeTakenBackOrComeTooLate) {
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("c")));
 }
 
+TEST_F(DynamicBatchSchedulingTest, TheWaitForACancelledJobDoesNotCount) {
+  Start(2, 8, hours(1));
+  Block();
+  auto cancelled = Submit("a");
+  SubmitAlone("x")->ended.Wait();  // The idle stream saw "a", and waits for more jobs.
+  EXPECT_TRUE(scheduler_->Remove(cancelled.get()));
+  SubmitAlone("y")->ended.Wait();  // The idle stream saw that nothing waits.
+  release_.Set();
+  while (scheduler_->load().streams_busy > 0) std::this_thread::yield();
+  Submit("b")->ended.Wait();
+  EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("b")));
+  EXPECT_THAT(recorder_.waited(), ElementsAre(microseconds(0)));
+}
+
 TEST_F(DynamicBatchSchedulingTest, OnAFencedDeviceEachIsDropped) {
   Start(1, 8);
   Block();
