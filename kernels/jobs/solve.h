@@ -131,6 +131,7 @@ absl::StatusOr<SolveSummary> Solve(ExecutionContext& context, const Factorizatio
                                    Buffer upload, PackedMatrix shape, const SolveOptions& options,
                                    std::byte* out, StopRequested stop, KernelTimings& timings);
 
+// Shape of a solution if the matrix or the right-hand side may be complex.
 struct SolutionShape {
   PackedMatrix delivered;  // X, without data: like B, but complex if A is
   // Columns of the system that is solved. With a real A, real and imaginary parts of a complex B

@@ -13,7 +13,6 @@
 #include "kernels/cuda/crout_lu/lu_blocking.h"
 #include "kernels/cuda/crout_lu/lu_panel.h"
 #include "kernels/cuda/device/cuda_context.h"
-#include "kernels/lu_algorithm.h"
 #include "kernels/stop_requested.h"
 
 namespace crout::cuda {

@@ -4,6 +4,8 @@
 #ifndef CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_CUH_
 #define CROUT_KERNELS_CUDA_ICM_PUBLISHED_RUN_CUH_
 
+#include <cuda_runtime_api.h>
+
 #include "kernels/cuda/device/block_sync.cuh"
 #include "kernels/cuda/device/shared_memory.cuh"
 #include "kernels/cuda/icm/icm_device.cuh"
