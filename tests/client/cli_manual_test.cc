@@ -16,7 +16,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/command_line.h"
-#include "client/cli/commands/commands.h"
 #include "client/cli/commands/top.h"
 #include "client/cli/help/help.h"
 #include "kernels/util/nearest.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/commands/commands.h"
+#include "client/cli/command_line.h"
 #include "client/cli/session.h"
 
 namespace crout::cli {
