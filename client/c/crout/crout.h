@@ -265,8 +265,8 @@ typedef enum crout_operation {
 /* Bits of `warnings` fields and of crout_last_warnings(): reasons to check a result before relying
  * on it. */
 typedef enum crout_warning {
-  CROUT_WARNING_POOR_FACTOR = 2,      /* quality above 30, or excessive pivot growth and no
-                                       * measured backward error */
+  CROUT_WARNING_POOR_FACTOR = 2,      /* quality above 30 or excessive pivot growth; of a solve,
+                                       * only if the backward error was not measured */
   CROUT_WARNING_NOT_ACCURATE = 8,     /* backward error not accepted, or X not finite */
   CROUT_WARNING_NEARLY_SINGULAR = 16, /* X may have no correct digit */
   CROUT_WARNING_PERTURBED_RCOND = 32  /* rcond belongs to a perturbed matrix */
