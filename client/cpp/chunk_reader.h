@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Interface that reads the bytes of a matrix while they are sent.
+// Interface for reading the bytes of a payload while they are sent.
 #ifndef CROUT_CLIENT_CPP_CHUNK_READER_H_
 #define CROUT_CLIENT_CPP_CHUNK_READER_H_
 
@@ -24,9 +24,9 @@ class ChunkReader {
   // Total bytes; -1 if unknown (a pipe).
   virtual int64_t size() const = 0;
 
-  // Returns the next 1 to `limit` bytes; an empty slice at the end. Slices may refer to memory of
-  // the source; `borrowed` counts these. While a pipe has no data, `while_silent` is called
-  // repeatedly; its error is returned.
+  // Returns the next 1 to `limit` bytes; an empty slice at the end. Slices may refer to the memory
+  // of the source; *borrowed counts these slices. While a pipe has no data, calls `while_silent`
+  // repeatedly and returns its first error.
   virtual absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount* borrowed,
                                            absl::FunctionRef<absl::Status()> while_silent) = 0;
 };

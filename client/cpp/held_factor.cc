@@ -29,7 +29,7 @@ absl::StatusOr<std::shared_ptr<const HeldFactor>> HeldFactor::Hold(std::shared_p
                                                                    const v1::CacheOptions& cache,
                                                                    const CallOptions& call) {
   const absl::Duration wanted = DurationOf(cache.lease());
-  // Both times are from the server's clock, which may differ from the local one.
+  // Both times are on the server's clock, which may differ from the local clock.
   const absl::Duration granted = TimeOf(made.lease_expire_time()) - TimeOf(made.create_time());
   auto hold = std::make_shared<const HeldFactor>(std::move(client), made.handle(),
                                                  wanted == absl::ZeroDuration() ? granted : wanted);

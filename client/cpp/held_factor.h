@@ -14,15 +14,15 @@
 
 namespace crout::client {
 
-// The client, the handle and its lease. Thread-safe.
+// Thread-safe.
 class HeldFactor {
  public:
-  // INVALID_ARGUMENT for a request_id without a lease, because an existing factor does not report
-  // the length of its lease.
+  // INVALID_ARGUMENT for a request_id without a lease, because the server does not report the lease
+  // of an existing factor.
   static absl::Status Check(const v1::CacheOptions& cache);
-  // Holds the factor that a call with `cache` (already checked) has made. With a request_id the
-  // factor may be older and have another lease; it is then renewed, and the error of the renewal is
-  // returned.
+  // Holds the factor `made` of a call with `cache`, which passed Check. With a request_id the
+  // factor may be older and have another lease: renews the lease and returns an error of the
+  // renewal.
   static absl::StatusOr<std::shared_ptr<const HeldFactor>> Hold(std::shared_ptr<Client> client,
                                                                 const v1::Factor& made,
                                                                 const v1::CacheOptions& cache,
@@ -31,15 +31,14 @@ class HeldFactor {
   // Renews the lease while the object lives.
   HeldFactor(std::shared_ptr<Client> client, std::string handle, absl::Duration lease);
   ~HeldFactor() { Drop(); }
-  HeldFactor(const HeldFactor&) = delete;  // The lease has one holder.
+  HeldFactor(const HeldFactor&) = delete;  // One object renews the lease.
   HeldFactor& operator=(const HeldFactor&) = delete;
 
   Client& client() const { return *client_; }
   const std::string& handle() const { return handle_; }
 
   absl::Status LeaseStatus() const { return client_->leases_->StatusOf(*lease_); }
-  // Checks `hold` before a use: FAILED_PRECONDITION if it is null, otherwise as
-  // LeaseKeeper::Confirm.
+  // Checks the lease before a use, as LeaseKeeper::Confirm. FAILED_PRECONDITION if `hold` is null.
   static absl::Status Confirm(const HeldFactor* hold, const CallOptions& call);
   // Stops the renewals.
   void Drop() const { client_->leases_->Drop(lease_); }

@@ -15,8 +15,8 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Bytes of the first character of `text`, which is not empty; 0 if it is not valid UTF-8 (RFC 3629:
-// shortest form, no surrogates, at most U+10FFFF).
+// Bytes of the first character of `text`, which must not be empty; 0 if it is not valid UTF-8 (RFC
+// 3629: shortest form, no surrogates, at most U+10FFFF).
 size_t CharacterBytes(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -24,7 +24,7 @@ size_t CharacterBytes(absl::string_view text) {
   if (first < 0xc2 || first > 0xf4) return 0;
   const size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   if (text.size() < length) return 0;
-  // The second byte shows overlong forms, surrogates and values above U+10FFFF.
+  // The range of the second byte excludes overlong forms, surrogates and values above U+10FFFF.
   unsigned char low = 0x80, high = 0xbf;
   if (first == 0xe0) low = 0xa0;
   if (first == 0xed) high = 0x9f;
@@ -53,7 +53,7 @@ absl::Status CheckTexts(const Message& request) {
   std::vector<const FieldDescriptor*> fields;
   reflection->ListFields(request, &fields);
   for (const FieldDescriptor* field : fields) {
-    if (field->is_repeated()) continue;  // No request of the contract has repeated strings.
+    if (field->is_repeated()) continue;  // No request has repeated strings.
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       absl::Status status = CheckTexts(reflection->GetMessage(request, field));
       if (!status.ok()) return status;

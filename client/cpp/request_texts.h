@@ -10,8 +10,8 @@
 
 namespace crout::client {
 
-// INVALID_ARGUMENT, naming the field, if a `string` of `request` or of a nested message is not
-// UTF-8. proto3 requires UTF-8: a server refuses the whole message without a reason.
+// INVALID_ARGUMENT, with the name of the field, if a `string` of `request` or of a nested message
+// is not UTF-8. proto3 requires UTF-8; a server rejects the message without naming the field.
 absl::Status CheckTexts(const google::protobuf::Message& request);
 
 }  // namespace crout::client

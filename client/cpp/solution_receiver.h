@@ -14,8 +14,9 @@
 
 namespace crout::client {
 
-// INTERNAL if the server sends no header, two headers, or another number of bytes than its header
-// declares.
+// Passes the matrix to a sink, which must outlive this object. INTERNAL if the server sends no
+// header, two headers, or not the number of bytes that its header declares; otherwise the errors of
+// the sink.
 class SolutionReceiver {
  public:
   explicit SolutionReceiver(MatrixSink* sink) : sink_(sink) {}
@@ -30,7 +31,7 @@ class SolutionReceiver {
  private:
   MatrixSink* const sink_;
   bool begun_ = false;
-  int64_t missing_ = 0;  // bytes
+  int64_t missing_ = 0;  // bytes that have not arrived
 };
 
 }  // namespace crout::client

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Parts of the client that handle protobuf's wire format directly, so that matrix bytes are never
-// copied into or out of a message object:
-// - Upload: key and length of a `bytes` field are written here, followed by a slice that refers to
-//   the caller's memory.
-// - Download: the bytes of a `bytes` field are passed on from the memory in which gRPC received
-//   them.
+// Handles protobuf's wire format directly, so that matrix bytes are never copied into or out of a
+// message object:
+// - Upload: the key and the length of a `bytes` field, then a slice that refers to the caller's
+//   memory.
+// - Download: the bytes of a `bytes` field in the memory in which gRPC received them.
 //
 // Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a message is a
 // sequence of fields in any order. A length-delimited field is its key, (number << 3) | 2, then its
@@ -27,21 +26,21 @@
 
 namespace crout::client {
 
-// Number of slices that refer to a caller's memory and that gRPC still holds. Must outlive them.
-// The memory may change or be freed when it is 0.
+// Number of slices that refer to a caller's memory and that gRPC still holds. Must outlive these
+// slices. At 0 the memory may change or be freed.
 using BorrowCount = std::atomic<int>;
 
-// A slice that refers to `bytes` and is counted in `borrowed` until gRPC releases it.
+// Makes a slice that refers to `bytes` and is counted in *borrowed until gRPC releases it.
 grpc::Slice BorrowedSlice(absl::Span<const std::byte> bytes, BorrowCount* borrowed);
 
 // Appends field `number` with `payload` as its value to the slices of a message.
 void AppendBytesField(int number, grpc::Slice payload, std::vector<grpc::Slice>* message);
 
-// Parses `buffer` into `message` without `bytes` field `number`. INTERNAL if malformed.
+// Parses `buffer` into `message` but skips the `bytes` field `number`. INTERNAL if malformed.
 absl::Status ParseWithoutBytes(grpc::ByteBuffer* buffer, int number,
                                google::protobuf::MessageLite* message);
 
-// Calls `consume` with the pieces of `bytes` field `number` in order. INTERNAL if malformed;
+// Calls `consume` with the pieces of the `bytes` field `number` in order. INTERNAL if malformed;
 // otherwise the first error of `consume`.
 absl::Status ForEachBytesPiece(
     grpc::ByteBuffer* buffer, int number,
