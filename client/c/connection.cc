@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "client/c/error.h"
 #include "client/c/handles.h"
-// Redefines CROUT_VERSION: a compiler rejects a difference from the header.
+// Defines CROUT_VERSION again, so that the compiler rejects a difference from crout.h.
 #include "crout_version.h"
 
 using crout::c::Fail;

@@ -10,7 +10,7 @@
 namespace crout::c {
 namespace {
 
-// Uses no heap memory, which may be exhausted.
+// Uses no heap memory, because it also records CROUT_OUT_OF_MEMORY.
 struct LastError {
   crout_code code = CROUT_OK;
   char text[1024] = "";
@@ -69,7 +69,7 @@ crout_code Fail(crout_code code, absl::string_view text) noexcept {
 
 crout_code ToCode(const absl::Status& status) noexcept {
   if (status.ok()) return CROUT_OK;
-  // Reading the server's details allocates memory.
+  // Guarded, because reading the server's details allocates memory.
   return Guarded([&] { return Fail(CodeOf(status), status.message()); });
 }
 

@@ -16,12 +16,13 @@ namespace crout::c {
 
 // Records the calling thread's last error and returns `code`. Long texts are truncated.
 crout_code Fail(crout_code code, absl::string_view text) noexcept;
-// CROUT_OK for OK; the last error then stays.
+// Records a failed status like Fail and returns its code. OK is CROUT_OK and leaves the last error
+// unchanged.
 crout_code ToCode(const absl::Status& status) noexcept;
-// Returns LAPACK's -position; the last error is CROUT_INVALID_ARGUMENT.
+// Returns LAPACK's -position (1-based) and records CROUT_INVALID_ARGUMENT as the last error.
 int64_t IllegalArgument(int position, absl::string_view text) noexcept;
 
-// Returns the result of `body`, or the code of its exception: no exception may leave through C.
+// Returns the result of `body`, or the code of its exception: exceptions must not reach C callers.
 template <class Body>
 auto Guarded(Body body) noexcept -> decltype(body()) {
   try {

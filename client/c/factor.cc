@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The functions of crout.h that take a crout_matrix or crout_sparse, and the other functions of
-// factors.
+// Functions of crout.h for factors, except crout_?getrf and crout_?getrs.
 #include "crout/factor.h"
 
 #include <cmath>
@@ -54,7 +53,7 @@ crout_description Describe(const v1::Factor& factor) {
   return description;
 }
 
-// `a` is the source of crout_factorize's matrix, or the error of its conversion.
+// `a`: the source of the matrix, or the error of its conversion.
 int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& a,
               const crout_factorize_options* options, crout_factor** factor) {
   if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
@@ -105,7 +104,7 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
 
 }  // namespace
 
-// The bits of crout_warning are numbered as v1::Warning.
+// Bit k of crout_warning is number k of v1::Warning.
 int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings) {
   constexpr uint32_t kKnown = CROUT_WARNING_POOR_FACTOR | CROUT_WARNING_NOT_ACCURATE |
                               CROUT_WARNING_NEARLY_SINGULAR | CROUT_WARNING_PERTURBED_RCOND;

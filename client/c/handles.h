@@ -29,21 +29,21 @@ struct crout_factor {
 struct crout_series {
   crout::Series series;
   bool starts_at_x = false;
-  std::string entry_digest;  // of the last matrix, as in the last result
+  std::string entry_digest;  // entry digest of the last result
 };
 
 namespace crout::c {
 
-// Bits of crout_warning.
+// Converts v1::Warning values to bits of crout_warning. Omits values without a bit.
 int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings);
 
-// Factors and makes the handle, which is null unless the status is OK.
+// Factors `a` and sets *handle. Leaves it unchanged on failure.
 absl::Status MakeFactor(const crout_connection& connection, const client::MatrixSource& a,
                         const v1::FactorizeOptions& options, const v1::CacheOptions& cache,
                         crout_factor** handle);
 
-// Reads the fields of a structure that the caller's version has; the others are zero. Empty for a
-// size that no version of the structure had.
+// Copies the fields that the caller's version of a structure has; all others are zero. A null
+// structure has no fields. INVALID_ARGUMENT if struct_size is not set.
 template <class Struct>
 absl::StatusOr<Struct> ReadStruct(const Struct* given) {
   Struct known = {};
@@ -56,7 +56,7 @@ absl::StatusOr<Struct> ReadStruct(const Struct* given) {
   return known;
 }
 
-// Writes the fields of `out` that the caller's version has.
+// Writes the fields that the caller's version of *out has.
 template <class Struct>
 void WriteStruct(Struct values, Struct* out) {
   values.struct_size = out->struct_size;

@@ -18,8 +18,8 @@ using client::MatrixSource;
 
 thread_local int32_t last_warnings = 0;
 
-// Whether `columns` columns of T, `stride` elements apart, exceed the address space. Both sizes are
-// at least 0.
+// Whether `columns` columns of T, `stride` elements apart, exceed the address space. Both arguments
+// are at least 0.
 template <class T>
 bool TooLarge(int64_t stride, int64_t columns) {
   return static_cast<__int128>(stride) * columns >
@@ -82,8 +82,8 @@ int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T
     if (TooLarge<T>(ldb, nrhs)) {
       return IllegalArgument(6, "ldb x nrhs is more than there are addresses for");
     }
-    // Not directly into B: after a lost connection B would hold a mixture and could not be sent
-    // again.
+    // X gets its own memory: a retry after a lost connection sends B again, so B must not change
+    // before the call ends.
     const auto size = static_cast<size_t>(n * nrhs);
     const std::unique_ptr<T[]> x(new T[size]);
     client::SpanSink sink(absl::MakeSpan(x.get(), size), n, nrhs);

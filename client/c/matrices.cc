@@ -22,8 +22,8 @@ v1::Layout LayoutOf(const crout_matrix& matrix) {
   return matrix.layout == CROUT_ROW_MAJOR ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
 }
 
-// Bytes from the first element of a matrix like `m`, with leading dimension `ld`, to the end of its
-// last element.
+// Bytes from the first element to the end of the last element of a matrix that is like `m` but has
+// leading dimension `ld`.
 __int128 Extent(const crout_matrix& m, int64_t ld) {
   if (m.rows <= 0 || m.cols <= 0) return 0;
   const bool by_rows = m.layout == CROUT_ROW_MAJOR;
@@ -40,7 +40,7 @@ bool Overlap(const crout_matrix& b, const void* x, int64_t ldx) {
   return from < to + Extent(b, ldx) && to < from + Extent(b, b.ld);
 }
 
-// `count` elements at `at`. Empty for an impossible size and for a null pointer.
+// Span of `count` elements at `at`; nullopt for an impossible size, or a null pointer to elements.
 template <class T>
 std::optional<absl::Span<const T>> ArrayAt(const void* at, int64_t count) {
   constexpr auto kMaxCount = std::numeric_limits<int64_t>::max() / static_cast<int64_t>(sizeof(T));

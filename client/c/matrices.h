@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Converts a crout_matrix or crout_sparse for the C++ library.
+// Converts the matrices and enumerations of crout.h to types of the C++ library.
 #ifndef CROUT_CLIENT_C_MATRICES_H_
 #define CROUT_CLIENT_C_MATRICES_H_
 
@@ -16,7 +16,8 @@
 
 namespace crout::c {
 
-// Calls `typed` with `data` as a pointer to elements of a crout_dtype.
+// Calls `typed` with `data` as a pointer to elements of the crout_dtype `dtype`; double for an
+// unknown dtype.
 template <class Result, class Data, class Typed>
 Result WithType(int32_t dtype, Data* data, Typed typed) {
   const auto as = [&](auto zero) {
@@ -35,29 +36,34 @@ Result WithType(int32_t dtype, Data* data, Typed typed) {
   }
 }
 
+// INVALID_ARGUMENT unless `dtype` is a crout_dtype.
 absl::Status CheckType(int32_t dtype);
 
-// Checks the fields of a matrix; MatrixSource checks its sizes.
+// INVALID_ARGUMENT for a null matrix and for an unknown dtype or layout. MatrixSource checks the
+// sizes.
 absl::Status CheckMatrix(const crout_matrix* matrix);
 
+// Source of a matrix that passed CheckMatrix; refers to its memory.
 client::MatrixSource SourceOf(const crout_matrix& m);
-// Requires a matrix that passes CheckMatrix, or returns its error.
+// Like the overload above, after CheckMatrix.
 absl::StatusOr<client::MatrixSource> SourceOf(const crout_matrix* m);
 // Source of a sparse matrix; refers to its arrays. INVALID_ARGUMENT for an invalid matrix.
 absl::StatusOr<client::MatrixSource> SourceOf(const crout_sparse* given);
-// Source of new values in the positions of the matrix of `factor`; refers to the array.
+// Source of `count` new values for the sparse matrix of `factor`; refers to `values`.
+// INVALID_ARGUMENT for an unknown dtype, an impossible count, or null values.
 absl::StatusOr<client::MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count,
                                               const v1::Factor& factor);
-// Sink for a matrix like `m`, with leading dimension ldx.
+// Sink that writes a matrix of the type, shape and layout of `m` to `x`, with leading dimension
+// ldx.
 client::StridedSink SinkLike(const crout_matrix& m, void* x, int64_t ldx);
 
-// Checks `x` as the destination of the solution to `b`: not null, no overlap with b.
+// INVALID_ARGUMENT if `x`, the destination of the solution for `b`, is null or overlaps b.
 absl::Status CheckPlace(const crout_matrix& b, const void* x, int64_t ldx);
 
-// INVALID_ARGUMENT if no method has this name.
+// Method with croutctl's name `name`. INVALID_ARGUMENT for an unknown name.
 absl::StatusOr<v1::Algorithm> AlgorithmOf(const char* name);
 
-// OPERATION_UNSPECIFIED for an unknown number.
+// Converts a crout_operation; OPERATION_UNSPECIFIED for an unknown number.
 v1::Operation OperationOf(int32_t transpose);
 
 }  // namespace crout::c

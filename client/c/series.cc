@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The functions of crout.h for series.
+// Functions of crout.h for series.
 #include "crout/series.h"
 
 #include <memory>
@@ -55,7 +55,7 @@ absl::StatusOr<v1::SolveSeriesHeader> HeaderOf(const crout_series_options& given
   return header;
 }
 
-// Transposes V from column-major to row-major.
+// Copies the n x rank matrix V from column-major to row-major.
 template <class T>
 std::vector<T> ByRows(const T* v, int64_t n, int64_t rank) {
   std::vector<T> rows(static_cast<size_t>(n * rank));
@@ -65,7 +65,7 @@ std::vector<T> ByRows(const T* v, int64_t n, int64_t rank) {
   return rows;
 }
 
-// `last_digest` applies to values without a digest.
+// Converts a change. `last_digest`: the entry digest for new values without one.
 absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given, const std::string& last_digest) {
   if (given == nullptr) return absl::InvalidArgumentError("the change is null");
   const auto known = ReadStruct(given);
@@ -79,7 +79,7 @@ absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given, const std::stri
   }
   if (change.values == nullptr) return absl::InvalidArgumentError("the values are null");
   const int64_t columns = change.v == nullptr ? 1 : change.n;
-  // Bounds the elements by the size of memory.
+  // The limit keeps products of sizes far below the range of int64_t.
   if (change.count < 1 || columns < 1 ||
       static_cast<__int128>(change.count) * columns > int64_t{1} << 56) {
     return absl::InvalidArgumentError(
@@ -116,7 +116,7 @@ crout_series_result Describe(const SeriesStep& step, const v1::Factor& factor) {
   return result;
 }
 
-// step(rhs, sink, x0) calls one of Series::Step.
+// Solves one step of a series. step(rhs, sink, x0) calls the right overload of Series::Step.
 template <class Step>
 int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
           crout_series_result* out, Step step) {
@@ -187,7 +187,7 @@ int crout_series_text(crout_series* series, const char* text, size_t length, int
   return Guarded([&]() -> int {
     if (text == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "text is null");
     if (absl::Status status = crout::c::CheckType(dtype); !status.ok()) return ToCode(status);
-    // The types have the contract's numbers.
+    // crout_dtype has the numbers of v1::Dtype.
     const auto a = MatrixSource::MatrixMarket({text, length}, static_cast<crout::v1::Dtype>(dtype));
     return crout::c::Solve(series, b, x, ldx, result,
                            [&](const MatrixSource& rhs, auto* sink, auto* x0) {

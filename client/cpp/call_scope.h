@@ -14,8 +14,8 @@
 
 namespace crout::client {
 
-// Sets tenant, token, deadline and trace context. Registered with the caller's Cancellation while
-// it lives.
+// A context with the tenant, token, deadline and trace context of a call. It is registered with the
+// caller's Cancellation until Close().
 class CallScope {
  public:
   CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline);
@@ -25,11 +25,11 @@ class CallScope {
 
   grpc::ClientContext* context() { return context_.get(); }
 
-  // Returns an error if the deadline has passed or the call was cancelled, so that it does not
-  // start.
+  // Returns DEADLINE_EXCEEDED if the deadline has passed, and CANCELLED if the call was cancelled.
+  // For use before the call starts.
   absl::Status Check() const;
 
-  // Destroys the context and cancels the call.
+  // Destroys the context, if it still exists.
   void Close();
 
  private:

@@ -31,16 +31,16 @@ using Stub = v1::FactorizationService::Stub;
 
 grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
   grpc::ChannelArguments arguments;
-  // gRPC's default of 4 MiB is too small for long lists and permutations.
+  // gRPC's default of 4 MiB is too small for long lists and for permutations.
   arguments.SetMaxReceiveMessageSize(64 << 20);
   arguments.SetMaxSendMessageSize(-1);
-  // RunWithRetries decides which calls to retry; gRPC's own retries would keep copies.
+  // RunWithRetries retries calls; gRPC's own retries would buffer copies of the messages.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Larger frames take less time to parse for each byte of a matrix.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
-  // The default of 60 s of silence is divided: 25 s before a ping, 15 s for its answer, and at most
-  // 20 s for a new connection.
+  // `silence` covers the time before a ping, for its answer, and for a new connection: 25 s, 15 s
+  // and 20 s of the default of 60 s, and in proportion otherwise.
   const auto share = [&](int seconds) {
     const int64_t ms = absl::ToInt64Milliseconds(silence * (seconds / 60.0));
     return static_cast<int>(std::clamp<int64_t>(ms, 1, std::numeric_limits<int>::max()));
@@ -54,11 +54,11 @@ grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
   return arguments;
 }
 
-// Abseil changes errno when a thread first becomes the second to wait for a Mutex: it reads the
-// frequency of the processor. gRPC before 1.61 reads the errno of connect() after it has locked a
-// Mutex, and takes a connection in progress for a failed one if errno has changed
-// (https://github.com/grpc/grpc/pull/35064). Call this function before the
-// first connection: it makes two threads wait.
+// Works around a defect of gRPC before 1.61 (https://github.com/grpc/grpc/pull/35064): gRPC reads
+// the errno of connect() after it has locked a Mutex. If errno has changed, gRPC takes a connection
+// in progress for a failed one. Abseil changes errno once, when two threads first wait for a Mutex,
+// because it then reads the frequency of the processor. This function makes two threads wait; call
+// it before the first connection.
 void ReadFrequency() {
   absl::Mutex mutex;
   bool waiting = false;
@@ -72,7 +72,7 @@ void ReadFrequency() {
       mutex.Await(absl::Condition(&done));
     });
   } catch (const std::system_error&) {
-    return;  // the first connection may fail
+    return;  // The first connection may then fail.
   }
   {
     absl::MutexLock lock(&mutex);
@@ -134,7 +134,7 @@ Client::~Client() = default;
 absl::Status Client::RunWithRetries(RetryClass retry_class, const CallOptions& call,
                                     absl::FunctionRef<absl::Status(CallScope*)> attempt) {
   const absl::Duration timeout = call.timeout.value_or(options_.timeout);
-  // A sum beyond the range of absl::Time saturates.
+  // The sum saturates at the end of absl::Time's range.
   const absl::Time deadline =
       timeout == absl::ZeroDuration() ? absl::InfiniteFuture() : absl::Now() + timeout;
   absl::Status status =

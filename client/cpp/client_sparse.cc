@@ -16,7 +16,8 @@
 namespace crout::client {
 namespace {
 
-// Bytes from a server, consumed from the front and checked.
+// Reads checked values from the front of the bytes of a server. After the first error all reads
+// return unspecified values and AtEnd() is false.
 class Received {
  public:
   explicit Received(const std::vector<std::byte>& bytes) : bytes_(bytes) {}
@@ -36,7 +37,7 @@ class Received {
     return values;
   }
 
-  // Integers of `index_bytes` each, in [0, end).
+  // Reads `count` integers of `index_bytes` bytes each, which must be in [0, end).
   template <class T>
   std::vector<T> TakeIndices(int32_t index_bytes, int64_t count, int64_t end) {
     std::vector<T> indices;

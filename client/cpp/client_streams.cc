@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Client calls for matrices.
+// Methods of Client that stream dense results or factors.
 #include <utility>
 #include <vector>
 
@@ -120,7 +120,7 @@ absl::StatusOr<v1::SolveResult> Client::FactorizeAndSolve(const MatrixSource& ma
                                                           v1::FactorizeAndSolveHeader header,
                                                           v1::Factor* factor, MatrixSink* x,
                                                           const CallOptions& call) {
-  // Without a cached factor a second attempt leaves nothing behind twice.
+  // A cached factor would be cached twice by a second attempt.
   const bool idempotent = !header.has_cache();
   if (absl::Status place = CheckPlace(factor, "factor"); !place.ok()) return place;
   *header.mutable_matrix() = matrix.spec();

@@ -26,7 +26,7 @@
 namespace crout::client {
 namespace {
 
-// Reads a file. `what` describes it in messages.
+// Reads a file. `what` describes the file in messages.
 absl::StatusOr<std::string> ReadAll(const std::string& path, absl::string_view what) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -47,7 +47,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view w
   return text;
 }
 
-// A key or token must be readable by its owner only.
+// INVALID_ARGUMENT if a file with a key or token gives permissions to others than its owner.
 absl::Status CheckPrivate(const std::string& path, absl::string_view what) {
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   struct stat state;
@@ -68,8 +68,8 @@ Owned<BIO> Open(const std::string& text) {
   return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// Refuses a key that does not belong to the first certificate; gRPC's error would name neither.
-// Accepts texts that OpenSSL cannot parse: the handshake reports them.
+// INVALID_ARGUMENT if the key does not belong to the first certificate; gRPC's error would name
+// neither. Accepts texts that OpenSSL cannot parse, because the handshake reports them.
 absl::Status CheckPair(const TlsOptions& tls, const grpc::SslCredentialsOptions& texts) {
   if (tls.cert_file.empty()) return absl::OkStatus();
   // By default OpenSSL would prompt for the passphrase on the terminal.
@@ -87,7 +87,7 @@ absl::Status CheckPair(const TlsOptions& tls, const grpc::SslCredentialsOptions&
                    ": name the key of this certificate"));
 }
 
-// Returns "no address is known for HOST" if `message` reports a failed name lookup; otherwise "".
+// Returns a message for the user if gRPC's `message` reports a failed name lookup; otherwise "".
 std::string LookupError(absl::string_view message) {
   if (!absl::ConsumePrefix(&message, "DNS resolution failed for ")) return "";
   const size_t end = message.find(": ");
@@ -98,7 +98,7 @@ std::string LookupError(absl::string_view message) {
                       cause, "). Check the name of the server");
 }
 
-// Hint derived from gRPC's message about a failed connection; empty if there is none.
+// Returns a hint for gRPC's `message` about a failed connection; empty if there is none.
 absl::string_view HintFor(absl::string_view message, bool tls) {
   if (!absl::StrContains(message, "failed to connect")) return "";
   if (absl::StrContains(message, "Connection refused") ||

@@ -15,15 +15,16 @@
 
 namespace crout::client {
 
-// TLS as `tls` defines it; without it, no encryption. Reads the files; errors as for TlsOptions.
+// Makes channel credentials for TLS; without `tls`, for no encryption. Reads the files; errors as
+// for TlsOptions.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
     const std::optional<TlsOptions>& tls);
 
-// Returns the token for every call, "" for none. Reads the file; errors as for ClientOptions.
+// Returns the token for every call; "" for none. Reads the file; errors as for ClientOptions.
 absl::StatusOr<std::string> LoadToken(const ClientOptions& options);
 
-// Adds a hint to the `status` of a call whose connection failed: no server, no TLS on one side, or
-// a certificate that the other side rejects. `tls`: whether the client uses TLS.
+// Adds a hint to the `status` of a call whose connection failed because of an unknown host, no
+// server, TLS on one side only, or a rejected certificate. `tls`: whether the client uses TLS.
 absl::Status ExplainConnection(absl::Status status, bool tls);
 
 }  // namespace crout::client

@@ -43,7 +43,7 @@ Factor::~Factor() {
   if (hold_ == nullptr) return;
   CallOptions call;
   call.timeout = absl::Seconds(5);
-  Release(call).IgnoreError();  // If this fails, the lease ends.
+  Release(call).IgnoreError();  // If this fails, the factor lives until its lease ends.
 }
 
 absl::Status Factor::lease_status() const {

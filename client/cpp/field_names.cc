@@ -20,7 +20,7 @@ constexpr absl::string_view kHeader = "header.";
 
 bool IsPart(char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_'; }
 
-// The length of the path of fields that `text` begins with; a final period ends a sentence.
+// Length of the field path at the start of `text`, without final periods, which end a sentence.
 size_t PathLength(absl::string_view text) {
   size_t length = 0;
   while (length < text.size() && (IsPart(text[length]) || text[length] == '.')) ++length;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Names of this library in place of the contract's fields in messages of the server.
+// Replaces the names of protocol fields in the server's messages by this library's names.
 #ifndef CROUT_CLIENT_CPP_FIELD_NAMES_H_
 #define CROUT_CLIENT_CPP_FIELD_NAMES_H_
 
@@ -13,14 +13,13 @@
 
 namespace crout::client {
 
-// `message` with the arguments of Client's methods in place of paths of fields: "matrix" for
-// "header.matrix.dense.rows", "options.factor_dtype" for "header.options.factor_dtype",
-// "cache.lease" for "header.cache.lease". Paths of other members of a header that callers fill in
-// stay as they are.
+// Replaces field paths in `message` by arguments of Client's methods: "header.matrix.dense.rows" by
+// "matrix", "header.options.factor_dtype" by "options.factor_dtype", "header.cache.lease" by
+// "cache.lease". All other paths of a header stay, because callers fill in the header.
 std::string WithArgumentNames(absl::string_view message);
 
-// ToAbslStatus() with WithArgumentNames() of the message: the end of a call, for callers of the
-// library.
+// Converts the status of a call for callers of the library: ToAbslStatus(), with
+// WithArgumentNames() of the message.
 absl::Status ServerStatus(const grpc::Status& status);
 
 }  // namespace crout::client

@@ -13,10 +13,11 @@
 namespace crout::client {
 namespace {
 
-// Divisors of the lease's length.
+// Divisors of the lease's length that give the time to the next renewal, and to the next attempt
+// after a failure.
 constexpr int kRenewAfter = 2;
 constexpr int kRetryAfter = 16;
-// Limits for very short and very long leases, so that an unreachable server gets few requests.
+// Limits of these times, for very short and very long leases.
 constexpr absl::Duration kMinPause = absl::Milliseconds(20);
 constexpr absl::Duration kMaxPause = absl::Hours(24);
 // A renewal may take a quarter of the lease, within these limits.
@@ -101,7 +102,7 @@ absl::Status LeaseKeeper::Confirm(const std::shared_ptr<Lease>& lease, const Cal
 }
 
 absl::Status LeaseKeeper::RenewNow(const Lease& lease, const CallOptions& call) const {
-  // An exception must not leave the thread; only a failed allocation throws below.
+  // An exception must not leave the thread. Only failed allocations throw.
   try {
     const absl::Status status = renew_(lease.handle, lease.length, call);
     return status.ok() ? status : RenewalError(status);

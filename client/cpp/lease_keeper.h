@@ -23,17 +23,17 @@
 
 namespace crout::client {
 
-// Renews all leases on one thread, which the first lease starts. Each lease is renewed after half
-// of its length by the local clock. After a failure it is retried every sixteenth of its length.
-// Either interval is at most a day. Renewal stops when the server reports that there is no such
-// factor. Thread-safe. (A standard mutex: waits use the steady clock, which absl::CondVar does not
+// Renews all leases on one thread, which the first lease starts. A lease is renewed after half of
+// its length by the local clock; a failed renewal is retried after a sixteenth of it. Either
+// interval is at least 20 ms and at most a day. Renewal stops if the server no longer has the
+// factor. Thread-safe. (Uses std::mutex: waits use the steady clock, which absl::CondVar does not
 // support.)
 class LeaseKeeper {
  public:
   using Renew = std::function<absl::Status(const std::string& handle, absl::Duration length,
                                            const CallOptions& call)>;
 
-  // A kept lease; opaque to callers.
+  // A lease that is renewed; opaque to callers.
   struct Lease;
 
   // `renew` is called on the keeper's thread and on the threads that call Confirm.
@@ -42,17 +42,17 @@ class LeaseKeeper {
   LeaseKeeper(const LeaseKeeper&) = delete;  // The thread refers to it.
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
 
-  // Keeps a lease of `length` that starts now. If no thread can be started, the failure becomes the
-  // lease's status and Confirm retries.
+  // Renews a lease of `length` that starts now, until Drop. If the thread cannot be started, the
+  // failure becomes the status of the lease and Confirm retries.
   std::shared_ptr<Lease> Keep(std::string handle, absl::Duration length);
   // Starts no further renewal of the lease; does not wait for a running one.
   void Drop(const std::shared_ptr<Lease>& lease);
 
-  // Status of the last renewal.
+  // Status of the last renewal; OK before the first.
   absl::Status StatusOf(const Lease& lease) const;
-  // Called before a use. OK if the last renewal succeeded. If it failed with an error that may be
-  // temporary, renews on the calling thread. An error states that the renewal failed, with the
-  // server's code and details.
+  // Called before a use. OK if the last renewal succeeded. If the last renewal failed with an error
+  // that may be temporary, renews on the calling thread. Errors have the server's code and details,
+  // and a message that the lease was not renewed.
   absl::Status Confirm(const std::shared_ptr<Lease>& lease, const CallOptions& call);
 
  private:
@@ -61,9 +61,10 @@ class LeaseKeeper {
 
   void Run();
   absl::Status RenewNow(const Lease& lease, const CallOptions& call) const;
-  // Records the result of the renewal that began at `begin` and schedules the next. Requires
-  // mutex_.
+  // Records the status of the renewal that began at `begin` and schedules the next renewal.
+  // Requires mutex_.
   void Settle(const std::shared_ptr<Lease>& lease, Clock::time_point begin, absl::Status status);
+  // Schedules a renewal and starts the thread if necessary. Requires mutex_.
   void Enqueue(const std::shared_ptr<Lease>& lease, Clock::time_point due);
 
   const Renew renew_;

@@ -46,7 +46,7 @@ MatrixChange MatrixChange::OfLowRank(absl::string_view u, absl::string_view v, s
 
 MatrixSource MatrixChange::bytes() const {
   if (!status_.ok()) return MatrixSource::Invalid(status_);
-  // All elements and indices are a whole number of floats.
+  // The payload is sent as floats: every element and index has a multiple of four bytes.
   const auto floats = static_cast<int64_t>(data_.size() / sizeof(float));
   return MatrixSource::Dense(
       absl::Span<const float>(reinterpret_cast<const float*>(data_.data()), floats), floats, 1);

@@ -24,12 +24,14 @@
 
 namespace crout::client {
 
-// Checks `place`, the destination of a result.
+// INVALID_ARGUMENT if `place`, the destination of a result, is null. `name` is its name in the
+// message.
 inline absl::Status CheckPlace(const void* place, absl::string_view name) {
   if (place != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(name, " is null"));
 }
 
+// Parses a message that has no `bytes` field to skip. INTERNAL if malformed.
 inline absl::Status ParseWhole(grpc::ByteBuffer* buffer, google::protobuf::MessageLite* message) {
   return ParseWithoutBytes(buffer, /*number=*/0, message);  // There is no field 0.
 }
@@ -78,13 +80,13 @@ class ProgressReporter {
   ProgressUpdate update_;
 };
 
-// Reads the responses of a call, or of one round of a call, that returns a matrix. Response has
-// progress, header, data, and Result in `result`; most have a factor.
+// Reads the responses of a call, or of one round of a call, that returns a matrix. Response has the
+// fields progress, header, data and result (of type Result), and usually factor.
 template <class Response, class Result>
 class MatrixReply {
  public:
-  // The arguments must outlive the object. `factor` is set as soon as it arrives; null if the
-  // response has none.
+  // The arguments must outlive the object. *factor is set as soon as it arrives; null if Response
+  // has no factor.
   MatrixReply(const CallOptions& call, v1::Factor* factor, MatrixSink* sink)
       : progress_(call), factor_(factor), receiver_(sink) {}
 
@@ -112,8 +114,8 @@ class MatrixReply {
   // Whether the header of a matrix has arrived.
   bool begun() const { return receiver_.begun(); }
 
-  // Called after the last response; sets `result`. INTERNAL if the result or a part of the matrix
-  // is missing.
+  // Sets *result. Called after the last response. INTERNAL if the result or a part of the matrix is
+  // missing.
   absl::Status Finish(Result* result) {
     if (absl::Status whole = receiver_.Finish(); !whole.ok()) return whole;
     if (!result_) return absl::InternalError("the server sent no result");

@@ -102,7 +102,7 @@ absl::Status StridedSink::Begin(const v1::DenseSpec& spec) {
   const bool by_rows = spec.layout() == v1::LAYOUT_ROW_MAJOR;
   const bool empty = spec.rows() == 0 || spec.cols() == 0;
   const int64_t length = by_rows ? spec.cols() : spec.rows();
-  // Largest number of bytes that memory can hold.
+  // Largest stride for which the extent of the matrix in bytes fits in ptrdiff_t.
   const int64_t longest = std::numeric_limits<ptrdiff_t>::max() /
                           std::max<int64_t>(1, by_rows ? spec.rows() : spec.cols()) /
                           static_cast<int64_t>(ElementSize(expected_.dtype()));

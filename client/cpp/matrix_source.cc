@@ -49,7 +49,8 @@ class MemoryReader : public ChunkReader {
   size_t next_ = 0;
 };
 
-// Collects short columns in chunks; one field a column would make thousands of fields a message.
+// Copies short columns into chunks, because one field for each column would make thousands of
+// fields in a message.
 class StridedReader : public ChunkReader {
  public:
   explicit StridedReader(const StridedVectors& vectors)
@@ -89,7 +90,8 @@ class OnesReader : public ChunkReader {
 
   absl::StatusOr<grpc::Slice> Next(size_t limit, BorrowCount*,
                                    absl::FunctionRef<absl::Status()>) override {
-    // A chunk may end within an element.
+    // A chunk may end within an element: continue at that byte of an element, for elements of any
+    // size up to 16 bytes.
     const size_t begin = static_cast<size_t>(sent_) % sizeof(std::complex<double>);
     const int64_t count = std::min<int64_t>(std::min(limit, block_.size() - begin), size_ - sent_);
     sent_ += count;
@@ -112,7 +114,7 @@ class OnesReader : public ChunkReader {
 
   template <class T>
   static grpc::Slice Block(int64_t size) {
-    constexpr int64_t kMaxChunk = int64_t{1} << 20;  // one field, one message
+    constexpr int64_t kMaxChunk = int64_t{1} << 20;  // the payload of one message
     const std::vector<T> ones(static_cast<size_t>(std::min(size, kMaxChunk)) / sizeof(T), T{1});
     return {ones.data(), ones.size() * sizeof(T)};
   }
@@ -139,9 +141,10 @@ class FileReader : public ChunkReader {
                                    absl::FunctionRef<absl::Status()> while_silent) override {
     grpc::Slice chunk(limit);
     size_t filled = 0;
-    // A pipe delivers small pieces; sent one by one they would make hundreds of fields a message.
+    // Fills the chunk, because the small pieces of a pipe would make hundreds of fields in a
+    // message.
     while (filled < limit) {
-      // A pipe without a writer appears to be at its end until it is polled.
+      // Without poll(), a pipe that has no writer yet would appear to be at its end.
       pollfd input{fd_, POLLIN, 0};
       if (size_ < 0 && poll(&input, 1, kSilentMillis) == 0) {
         if (absl::Status status = while_silent(); !status.ok()) return status;
@@ -262,7 +265,8 @@ MatrixSource MatrixSource::Strided(const std::complex<float>* values, int64_t ro
 
 namespace {
 
-// Last index of an array; 0 if it is negative, which the server refuses.
+// Returns the last index of an array that is not empty; 0 for a negative index, which the server
+// rejects.
 int64_t LastOf(absl::Span<const std::byte> indices, size_t index_bytes) {
   int64_t wide = 0;
   int32_t narrow = 0;
@@ -355,7 +359,7 @@ MatrixSource MatrixSource::MatrixMarketFile(std::string path, v1::Dtype dtype) {
 
 bool MatrixSource::repeatable() const {
   struct stat info;
-  // A missing file fails when it is opened.
+  // A missing file counts as repeatable; Open() reports it.
   return path_.empty() || stat(path_.c_str(), &info) != 0 || S_ISREG(info.st_mode);
 }
 

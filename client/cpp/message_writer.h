@@ -37,28 +37,29 @@ class ChunkReader {
 
 // One `bytes` field of the request message and what it carries.
 struct PayloadField {
-  int number;
+  int number;  // field number
   std::unique_ptr<ChunkReader> reader;
 };
 
 class MessageWriter {
  public:
   // Largest payload of a message: about half of the bytes that a client at the server's default
-  // minimum rate sends within the idle timeout.
+  // upload_min_rate sends within upload_idle_timeout.
   static constexpr size_t kChunkBytes = size_t{1} << 20;
-  // Largest payload of the first message: the limit for a call that waits for its request_id.
+  // Largest payload of the first message. Half of the server's limit for the first message of a
+  // call that waits for another call with its request_id.
   static constexpr size_t kFirstChunkBytes = size_t{32} << 10;
 
-  // `first` is the serialized first message without payload. `payloads` follow in order; as much as
-  // fits goes into the first message. `borrowed` counts slices passed to gRPC.
+  // `first` is the serialized first message without payload. `payloads` follow in order, starting
+  // in the first message. `borrowed` counts slices passed to gRPC that refer to a caller's memory.
   MessageWriter(std::string first, std::vector<PayloadField> payloads, BorrowCount* borrowed);
 
   struct Message {
     grpc::ByteBuffer buffer;
     bool last;
   };
-  // Returns the next message. Must not be called after the last one. Returns the errors of reading
-  // the payload and of `while_silent`, which is called while a pipe has no data.
+  // Returns the next message. Must not be called after the last one. Calls `while_silent` while a
+  // pipe has no data. Returns its errors and the errors of reading the payload.
   absl::StatusOr<Message> Next(absl::FunctionRef<absl::Status()> while_silent);
 
   int64_t payload_bytes_produced() const { return produced_; }
@@ -68,11 +69,11 @@ class MessageWriter {
   // Sets `ahead_` to the next chunk of at most `limit` bytes; empty at the end of all payloads.
   absl::Status Advance(size_t limit, absl::FunctionRef<absl::Status()> while_silent);
 
-  std::vector<grpc::Slice> message_;
+  std::vector<grpc::Slice> message_;  // the next message
   std::vector<PayloadField> payloads_;
   BorrowCount* const borrowed_;
   size_t current_ = 0;  // index into payloads_
-  grpc::Slice ahead_;   // read, but not sent yet: shows whether a message is the last
+  grpc::Slice ahead_;   // read ahead of the message; empty after the last message
   bool primed_ = false;
   int64_t produced_ = 0;
   int64_t total_ = 0;

@@ -92,7 +92,7 @@ absl::Status CheckTenant(absl::string_view tenant) {
 }
 
 absl::Status CheckToken(absl::string_view token) {
-  // Below the server's limit of 8 KiB for the metadata of a call.
+  // Less than the server's limit of 8 KiB for the metadata of a call.
   constexpr size_t kMaxLength = 4096;
   if (!token.empty() && token.size() <= kMaxLength &&
       std::all_of(token.begin(), token.end(), absl::ascii_isgraph)) {

@@ -32,7 +32,7 @@ std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryC
   if (attempts_made >= policy.max_attempts || !MayRetry(retry_class, status)) return std::nullopt;
   thread_local absl::BitGen random;
   if (const auto delay = RetryDelay(status); delay.has_value()) {
-    // The server's delay is bounded: the caller limits how long it sleeps.
+    // Limited, so that a server cannot make the caller sleep for arbitrarily long.
     return std::clamp(*delay, absl::ZeroDuration(), policy.max_server_delay) *
            absl::Uniform(random, 1.0, 1.2);
   }
@@ -45,7 +45,8 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
                             const Cancellation* cancellation,
                             absl::FunctionRef<absl::Status()> attempt) {
   for (int attempts = 1;; ++attempts) {
-    // gRPC can answer a call that begins too late, if its timer is delayed. The text is gRPC's.
+    // Without this check gRPC could complete a call after the deadline, if its timer is delayed.
+    // The message is gRPC's.
     if (absl::Now() >= deadline) {
       return absl::DeadlineExceededError("Deadline Exceeded");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Rules of retries.
+// Retries of failed calls.
 #ifndef CROUT_CLIENT_CPP_RETRY_H_
 #define CROUT_CLIENT_CPP_RETRY_H_
 
@@ -14,24 +14,24 @@
 namespace crout::client {
 
 enum class RetryClass : int {
-  // The request cannot be sent again (it was read from a pipe).
+  // The request is read from a pipe and cannot be sent again. Never retried.
   kNever,
   // A second attempt could repeat the effect. Retried only after a refusal before any effect:
-  // RESOURCE_EXHAUSTED and ABORTED with the server's RetryInfo.
+  // RESOURCE_EXHAUSTED or ABORTED with the server's RetryInfo.
   kRefusedOnly,
-  // Reads, and calls that a request_id makes idempotent. Retried also after UNAVAILABLE.
+  // A second attempt is safe: it only reads, or a request_id makes it idempotent. Also retried
+  // after UNAVAILABLE.
   kIdempotent,
 };
 
-// Delay before attempt `attempts_made` + 1; nullopt if the status is final. With the server's
-// RetryInfo, at most the policy's max_server_delay: that delay plus up to 20 % of jitter. Without
-// it: uniform between half of the exponential backoff and all of it.
+// Delay before attempt `attempts_made` + 1; nullopt if there must be no further attempt.
+// RetryPolicy defines the delay.
 std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryClass retry_class,
                                                int attempts_made, const absl::Status& status);
 
-// Runs `attempt` until it succeeds, fails permanently, the policy is exhausted, the delay would
-// pass `deadline`, or `cancellation` (may be null) is cancelled. Returns the status of the last
-// attempt; DEADLINE_EXCEEDED if `deadline` passed before the first.
+// Runs `attempt` until it succeeds or must not be retried. Also ends if the next delay would reach
+// `deadline`. Returns the status of the last attempt; DEADLINE_EXCEEDED if `deadline` passed before
+// an attempt; CANCELLED if `cancellation` (may be null) was cancelled during a delay.
 absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, absl::Time deadline,
                             const Cancellation* cancellation,
                             absl::FunctionRef<absl::Status()> attempt);

@@ -23,10 +23,10 @@ using client::StreamCall;
 using client::StreamRequest;
 using client::StreamRound;
 
-// Limit of a wait at the end of a series when the caller gave none.
+// Time limit for the end of a stream and, in the destructor, for the release of the factor.
 constexpr absl::Duration kLeave = absl::Seconds(5);
 
-// The server's error for an evicted matrix.
+// The error that the server returns for a matrix that it no longer has.
 absl::Status MatrixGone() {
   google::rpc::ErrorInfo info;
   info.set_domain("crout");
@@ -72,7 +72,7 @@ Series& Series::operator=(Series&& other) noexcept {
 Series::~Series() {
   CallOptions release;
   release.timeout = kLeave;
-  CloseWith(release).IgnoreError();  // If this fails, the lease ends.
+  CloseWith(release).IgnoreError();  // If this fails, the factor lives until its lease ends.
 }
 
 absl::StatusOr<SeriesStep> Series::Step(const MatrixSource& matrix, const MatrixSource& rhs,
@@ -139,7 +139,7 @@ absl::StatusOr<SeriesStep> Series::Exchange(const Arriving& arriving, MatrixSink
   if (step.ok()) {
     matrix_gone_ = false;
   } else if (!stream_->call.open()) {
-    // An error before anything was sent leaves the call as it was.
+    // over() is false if the error came before anything was sent: no matrix is then lost.
     matrix_gone_ |= stream_->call.over();
     stream_.reset();
   }
@@ -168,7 +168,7 @@ absl::StatusOr<SeriesStep> Series::Run(const StreamRequest& request, MatrixSink*
   const absl::Status status = stream_->call.Run(
       request, {.deadline = deadline, .on_sent = reply.OnSent(), .on_response = on_response});
   if (reply.made()) {
-    // Also if the step then fails, so that Close drops the factor.
+    // Stored even if the step then fails, so that Close drops the factor.
     if (!made.handle().empty()) factor_ = made;
     step.made = std::move(made);
   }

@@ -28,7 +28,7 @@ namespace crout::client {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
-// Limit of a message, which may quote the file.
+// Largest number of bytes of an error's reason, which may quote the file.
 constexpr size_t kMaxReasonLength = 400;
 
 std::string Variable(const char* name) {
@@ -43,7 +43,7 @@ bool IsServerName(absl::string_view text) {
          });
 }
 
-// Sets the fields that are unset in `options`.
+// Sets the fields that are unset in `options` to those of `from`.
 void FillUnset(const ClientOptions& from, ClientOptions* options) {
   const auto fill = [](const std::string& value, std::string* to) {
     if (to->empty()) *to = value;
@@ -54,13 +54,14 @@ void FillUnset(const ClientOptions& from, ClientOptions* options) {
   if (!options->tls) options->tls.emplace();
   fill(from.tls->ca_file, &options->tls->ca_file);
   fill(from.tls->server_name, &options->tls->server_name);
-  // A certificate and its key come from the same place.
+  // A certificate and its key come from the same source.
   if (!options->tls->cert_file.empty() || !options->tls->key_file.empty()) return;
   options->tls->cert_file = from.tls->cert_file;
   options->tls->key_file = from.tls->key_file;
 }
 
-// Reads a file of servers line by line. Its lines are TOML: [name], key = "value", key = true.
+// Reads the text of a file of servers, which is a subset of TOML: lines with [name], key = "value"
+// or key = true.
 class Reader {
  public:
   Reader(const std::string& path, absl::string_view name)
@@ -114,7 +115,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Checks a section that is complete.
+  // Checks the section that ends. Stores its options if it is the requested one.
   absl::Status EndSection() {
     if (section_.empty()) return absl::OkStatus();
     if (next_.server.empty())
@@ -129,7 +130,7 @@ class Reader {
     return absl::StripAsciiWhitespace(text.substr(0, text.find('#')));
   }
 
-  // "text" or 'text', optionally followed by a comment.
+  // Returns the text of "text" or 'text', which a comment may follow.
   absl::StatusOr<std::string> Unquote(absl::string_view value) const {
     const char quote = value.empty() ? '\0' : value[0];
     const size_t end = value.find(quote, 1);
@@ -178,7 +179,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Paths are relative to the file's directory.
+  // Relative paths refer to the file's directory.
   absl::Status TakePath(absl::string_view text, std::string* to) const {
     if (text.empty()) return Refuse("an empty path");
     if (absl::ConsumePrefix(&text, "~/")) {

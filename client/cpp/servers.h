@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Named servers, from a file of the user.
+// Reads the file of named servers (ServersFile() in crout/options.h).
 #ifndef CROUT_CLIENT_CPP_SERVERS_H_
 #define CROUT_CLIENT_CPP_SERVERS_H_
 

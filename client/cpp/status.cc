@@ -9,7 +9,7 @@
 namespace crout::client {
 namespace {
 
-// The detail of type `Detail` among the payloads, if present and parsable.
+// Returns the payload of type Detail, if there is one and it can be parsed.
 template <class Detail>
 std::optional<Detail> PayloadOf(const absl::Status& status) {
   const auto payload =

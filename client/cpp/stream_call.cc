@@ -98,7 +98,7 @@ void StreamCall::Begin(const StreamRound& round, MessageWriter* writer) {
 }
 
 void StreamCall::Start(const std::string& method) {
-  // Metadata, first message and (of a small request) the half-close go out in one write.
+  // Corked: metadata, first message and, for a small request, the half-close go out in one write.
   scope_->context()->set_initial_metadata_corked(true);
   stream_ = stub_->PrepareCall(scope_->context(), method, &cq_);
   stream_->StartCall(nullptr);
@@ -195,7 +195,8 @@ void StreamCall::StartRead() {
 void StreamCall::OnRead(bool ok) {
   reading_ = false;
   if (!ok) {
-    // Immediately: a write that the server does not read ends only with the call.
+    // Finish before pending writes end: a write that the server does not read ends only with the
+    // call.
     read_all_ = true;
     return stream_->Finish(&status_, AsPointer(Tag::kFinish));
   }
@@ -216,7 +217,7 @@ void StreamCall::OnRead(bool ok) {
 void StreamCall::Abandon(absl::Status why) {
   local_error_ = std::move(why);
   scope_->context()->TryCancel();
-  StartRead();  // Reads lead to the end.
+  StartRead();  // The failing read leads to Finish.
 }
 
 void StreamCall::End() {

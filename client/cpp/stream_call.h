@@ -29,8 +29,8 @@
 
 namespace crout::client {
 
-// A request: the first message without payload, then the payloads. Each payload is opened when the
-// round starts.
+// A request: the first message without payload, then the payloads. Every attempt opens the payloads
+// again.
 struct StreamRequest {
   struct Payload {
     using Open = std::function<absl::StatusOr<std::unique_ptr<ChunkReader>>()>;
@@ -46,14 +46,14 @@ struct StreamRequest {
 
     int number;  // field number
     Open open;
-    std::function<bool()> repeatable;  // as MatrixSource::repeatable
+    std::function<bool()> repeatable;  // whether open() always gives the same bytes
   };
   std::string method;  // "/package.Service/Method"
-  std::string first;
+  std::string first;   // serialized
   std::vector<Payload> payloads;
 };
 
-// Makes a request of the method `name`. INVALID_ARGUMENT for a text in `first` that cannot be sent.
+// Makes a request of the method `name`. INVALID_ARGUMENT for a string in `first` that is not UTF-8.
 absl::StatusOr<StreamRequest> RequestOf(absl::string_view name,
                                         const google::protobuf::Message& first,
                                         std::vector<StreamRequest::Payload> payloads);
@@ -63,39 +63,43 @@ struct StreamRound {
   // Whether the round has more responses.
   enum class Reply { kMore, kLast };
 
-  // Whether the client half-closes after the request. The round then lasts until the call ends,
-  // otherwise until its last response.
+  // Whether the client half-closes after the request. The round then lasts until the call ends.
+  // Without half-close it lasts until its last response.
   bool half_close = false;
   // After the deadline the call is cancelled and ends with DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
-  // Called after each message with the payload bytes sent so far; may be empty.
+  // Called after each message with the payload bytes sent so far and in total (-1: unknown). May be
+  // empty.
   std::function<void(int64_t sent, int64_t total)> on_sent = nullptr;
   // Handles a response. An error cancels the call and is returned.
   absl::FunctionRef<absl::StatusOr<Reply>(grpc::ByteBuffer* response)> on_response;
 };
 
-// One call. One thread at a time drives it: it has its own completion queue.
+// One call, with its own completion queue. One thread at a time may use it.
 //
-// Every function returns only when gRPC no longer refers to the payloads' memory. This is immediate
-// unless the call was cancelled while the peer does not read from its socket; then the function
-// waits until the peer reads or keepalive closes the connection.
+// Every function returns only when gRPC no longer refers to the payloads' memory. Usually this is
+// immediate. If the call was cancelled while the server does not read from its socket, the function
+// waits until the server reads or keepalive closes the connection.
 class StreamCall {
  public:
-  // The first round starts the call. Both arguments must outlive it; `scope` is closed when it
-  // ends.
+  // The first Run() starts the call. Both arguments must outlive the object. `scope` is closed when
+  // the call ends.
   StreamCall(grpc::GenericStub* stub, CallScope* scope) : stub_(stub), scope_(scope) {}
   ~StreamCall();                           // Cancels a running call.
   StreamCall(const StreamCall&) = delete;  // gRPC refers to it.
   StreamCall& operator=(const StreamCall&) = delete;
 
-  // Sends the whole `request` and passes each response to round.on_response. If the server ends the
-  // call early, its status is returned and the rest is not sent. INTERNAL if the server ends the
-  // call with OK before the last response of a round without half-close, or sends that response
-  // before it has the whole request. Every error ends the call, except an error of a payload before
-  // anything was sent.
+  // Runs a round: sends the whole `request` and passes each response to round.on_response. If the
+  // server ends the call early, the rest is not sent and the server's status is returned.
+  //
+  // For a round without half-close: INTERNAL if the server ends the call with OK before the last
+  // response of the round, or sends that response before it has the whole request.
+  //
+  // Every error ends the call, except an error of a payload before anything was sent.
   absl::Status Run(const StreamRequest& request, const StreamRound& round);
 
-  // Ends the call between rounds. Waits for the server's status until `deadline`.
+  // Half-closes the call between rounds, waits for the server's status until `deadline`, and
+  // returns it.
   absl::Status Close(absl::Time deadline);
 
   // Whether the call has started and a round can follow.
@@ -107,8 +111,9 @@ class StreamCall {
   enum class Tag : intptr_t { kWrite = 1, kRead, kFinish };
   static void* AsPointer(Tag tag) { return reinterpret_cast<void*>(tag); }
 
-  // Cancels between rounds; responses are discarded.
+  // Cancels the call between rounds and discards its responses.
   void Cancel();
+  // Begins a round. `writer`: null if it sends nothing.
   void Begin(const StreamRound& round, MessageWriter* writer);
   void Start(const std::string& method);
   // Handles completions until the round or the call ends.
@@ -117,18 +122,19 @@ class StreamCall {
   void OnCompletion(void* tag, bool ok);
   void StartWrite(MessageWriter::Message message);
   void OnWritten(bool ok);
-  // Called while a pipe has no data. Nothing is written meanwhile, but the call may end. An error
-  // ends the wait.
+  // Handles completions while a pipe has no data. Returns an error if the wait must end, for
+  // instance because the call has ended.
   absl::Status PollWhileSilent();
   absl::Status CheckDeadline() const;
-  // Check before anything is sent.
+  // Like PollWhileSilent, for the time before the round sends anything.
   absl::Status CheckBefore() const;
   void StartRead();
   void OnRead(bool ok);
+  // Cancels the call; the round then returns `why`.
   void Abandon(absl::Status why);
   // Called once the call has finished.
   void End();
-  // Polls, so that pending writes can end, until gRPC has released the caller's memory.
+  // Waits until gRPC has released the caller's memory. Polls, so that pending writes can end.
   void AwaitReturn();
 
   grpc::GenericStub* const stub_;
@@ -152,8 +158,8 @@ class StreamCall {
   bool answered_ = false;
 };
 
-// A call of one round: sends everything while handing each response to `on_response`, until the
-// server's status.
+// Runs a call with one round: sends `request`, passes each response to `on_response`, and returns
+// the server's status or the first error of `on_response`.
 absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const StreamRequest& request,
                            const std::function<void(int64_t sent, int64_t total)>& on_sent,
                            absl::FunctionRef<absl::Status(grpc::ByteBuffer* response)> on_response);

@@ -13,8 +13,8 @@
 namespace crout::client {
 namespace {
 
-// Solves with a sparse or low-precision factor correct X if the matrix is kept. They ignore
-// max_refinement_steps.
+// Solves with a sparse or low-precision factor correct X if the matrix is kept, and ignore
+// max_refinement_steps. Advice to refine would be wrong for them.
 std::string_view PoorFactorAdvice(const v1::Factor& factor) {
   if (!factor.has_sparse() && !factor.has_precision()) {
     return "solve with refinement, or use an algorithm that pivots";
@@ -51,7 +51,7 @@ std::string FactorWarning(const v1::Factor& factor, int warning) {
   }
 }
 
-// Text of a warning about a solution. `error` describes the size of the backward error.
+// Text of a warning about a solution. `error`: text with the backward error.
 std::string SolutionWarning(int warning, const std::string& error) {
   switch (warning) {
     case v1::WARNING_POOR_FACTOR:

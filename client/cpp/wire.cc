@@ -29,7 +29,7 @@ uint32_t BytesKey(int number) {
 
 absl::Status Malformed() { return absl::InternalError("the server sent a malformed message"); }
 
-// Passes on the `length` bytes at the stream's position without copying them.
+// Passes the next `length` bytes of `input` to `consume` without copying them.
 absl::Status ConsumePieces(CodedInputStream* input, uint32_t length,
                            absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> consume) {
   while (length > 0) {

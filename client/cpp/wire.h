@@ -29,21 +29,21 @@
 
 namespace crout::client {
 
-// Number of slices that refer to a caller's memory and that gRPC still holds. Must outlive them.
-// The memory may change or be freed when it is 0.
+// Number of slices that refer to a caller's memory and that gRPC still holds. Must outlive these
+// slices. At 0 the memory may change or be freed.
 using BorrowCount = std::atomic<int>;
 
-// A slice that refers to `bytes` and is counted in `borrowed` until gRPC releases it.
+// Makes a slice that refers to `bytes` and is counted in *borrowed until gRPC releases it.
 grpc::Slice BorrowedSlice(absl::Span<const std::byte> bytes, BorrowCount* borrowed);
 
 // Appends field `number` with `payload` as its value to the slices of a message.
 void AppendBytesField(int number, grpc::Slice payload, std::vector<grpc::Slice>* message);
 
-// Parses `buffer` into `message` without `bytes` field `number`. INTERNAL if malformed.
+// Parses `buffer` into `message` but skips the `bytes` field `number`. INTERNAL if malformed.
 absl::Status ParseWithoutBytes(grpc::ByteBuffer* buffer, int number,
                                google::protobuf::MessageLite* message);
 
-// Calls `consume` with the pieces of `bytes` field `number` in order. INTERNAL if malformed;
+// Calls `consume` with the pieces of the `bytes` field `number` in order. INTERNAL if malformed;
 // otherwise the first error of `consume`.
 absl::Status ForEachBytesPiece(
     grpc::ByteBuffer* buffer, int number,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Solves with Eigen's matrices on a Crout server: whole matrices and blocks, real and complex.
+// Solves with blocks of Eigen matrices on a Crout server: column-major, row-major and complex.
 //
 // usage: solve_eigen [HOST:PORT]
 #include <crout/eigen.h>
@@ -13,7 +13,7 @@
 
 using RowMajorMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Solves A X = B with the block of `big` that starts at (1, 2) as A.
+// Solves A X = B, where A is the 3 x 3 block of `big` that starts at (1, 2).
 template <class Matrix>
 absl::Status Solve(std::shared_ptr<crout::client::Client> client, const Matrix& big) {
   const auto a = big.block(1, 2, 3, 3);

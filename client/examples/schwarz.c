@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A preconditioner that solves on a Crout server: additive Schwarz for a domain-decomposition code.
+/* Additive Schwarz preconditioner whose subdomain solves run on a Crout server.
  * The functions have the form of a shell preconditioner of PETSc (PCShellSetSetUp, PCShellSetApply,
  * PCShellSetDestroy), called by a conjugate-gradient loop.
  *
  * -Laplace(u) = 1 on the unit square, with a five-point stencil on M x M inner points. The square
  * is divided into P x P boxes, each enlarged by an overlap. Set-up factors the dense matrix of each
- * box on the server. Each iteration solves with all of them: z = sum over boxes R^T A_box^-1 R r.
+ * box on the server. Each iteration solves with all factors: z = sum over boxes R^T A_box^-1 R r.
  *
  * usage: schwarz [HOST:PORT] */
 #include <crout/crout.h>
@@ -39,7 +39,8 @@ static box box_of(int index) {
 
 static int order_of(const box* b) { return (b->right - b->left) * (b->top - b->bottom); }
 
-/* Dense matrix of the box: its rows and columns of the Laplacian. Null if memory is exhausted. */
+/* Returns the dense matrix of a box, its rows and columns of the Laplacian; the caller frees it.
+ * Null if memory is exhausted. */
 static double* matrix_of(const box* b) {
   const int width = b->right - b->left, n = order_of(b);
   double* a = calloc((size_t)n * (size_t)n, sizeof *a);
@@ -90,7 +91,7 @@ static int64_t schwarz_apply(void* context, const double* r, double* z) {
   return 0;
 }
 
-/* PCDestroy. */
+/* PCDestroy: releases the factors. */
 static void schwarz_destroy(schwarz* pc) {
   for (int k = 0; k < P * P; ++k) crout_release(pc->boxes[k].lu);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Solves a sequence of systems from C. The matrix changes from step to step: a diffusion operator
- * whose coefficient drifts, and a source that joins two of its points.
+/* Solves a sequence of systems from C whose matrix changes from step to step: a diffusion operator
+ * with a drifting coefficient, then a coupling of two of its points.
  *
  * usage: series_c [HOST:PORT] */
 #include <crout/crout.h>

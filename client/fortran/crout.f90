@@ -1,20 +1,20 @@
 ! SPDX-License-Identifier: Apache-2.0
 
-!> Crout from Fortran 2008: LU factorizations on a server, over libcrout's crout.h.
+!> Crout from Fortran 2008: LU factorizations on a server. Binds the functions of libcrout (crout.h).
 !>
 !>   call crout_connect("127.0.0.1:50051", server, info)
 !>   call crout_getrf(server, n, a, lda, lu, info)         ! A = P L U, on the server
 !>   call crout_getrs(lu, "N", n, nrhs, b, ldb, info)      ! op(A) X = B; B is X on exit
 !>   call crout_refactor(lu, n, a, lda, info)              ! another A of the same order
 !>   call crout_factorize_sparse(server, n, nnz, rows, cols, values, lu, info)
-!>   call crout_refactor_values(lu, nnz, values, info)     ! entries in the same places
+!>   call crout_refactor_values(lu, nnz, values, info)     ! new values in the same positions
 !>   call crout_release(lu, info)
 !>   call crout_disconnect(server)
 !>
-!> Arguments are as in LAPACK, with real or complex arrays of kind real32 or real64. `info` is 0 on success.
-!> It is positive if A is singular. It is -i if the i-th argument of crout.h's function is illegal; other
-!> negative values are the codes below. crout_last_error() returns a message. Thread safety is that of
-!> crout.h.
+!> Arguments are as in LAPACK, with real or complex arrays of kind real32 or real64. Matrices are
+!> column-major. `info` is 0 on success, and positive if A is singular. It is -i if the i-th argument of the
+!> function in crout.h is illegal; other negative values are the codes below. crout_last_error() returns the
+!> message of a negative code. The rules of crout.h for threads apply.
 !>
 !> Compile this file with the program's own compiler, because module files are not portable, and link
 !> libcrout:
@@ -30,7 +30,7 @@ module crout
   public :: crout_factorize_sparse, crout_refactor_values
   public :: crout_describe, crout_release, crout_last_error, crout_last_warnings, crout_version
 
-  !> Bits of description%warnings and crout_last_warnings(): crout_warning of crout.h.
+  !> Bits of description%warnings and of crout_last_warnings(), as crout_warning of crout.h.
   enum, bind(C)
     enumerator :: crout_warning_poor_factor = 2
     enumerator :: crout_warning_not_accurate = 8
@@ -65,19 +65,19 @@ module crout
   public :: crout_unimplemented, crout_out_of_memory, crout_internal, crout_aborted
   public :: crout_unauthenticated, crout_permission_denied
 
-  !> Do not copy while connected.
+  !> A connection to a server. Do not copy it while it is open.
   type :: crout_connection
     private
     type(c_ptr) :: ptr = c_null_ptr
   end type
 
-  !> Do not copy while it holds a factor.
+  !> A factor on a server. Do not copy it while it holds a factor.
   type :: crout_factor
     private
     type(c_ptr) :: ptr = c_null_ptr
   end type
 
-  !> Has the fields of crout.h's structure.
+  !> Description of a factor, with the fields of crout_description in crout.h.
   type, bind(C) :: crout_description
     integer(c_size_t) :: struct_size
     integer(c_int64_t) :: n
@@ -88,10 +88,12 @@ module crout
     real(c_double) :: quality
     real(c_double) :: norm_one
     character(kind=c_char) :: handle(32)
-    !> Bits: 2 poor factor, 16 nearly singular, 32 rcond of a perturbed matrix. 0: none.
+    !> Sum of crout_warning_poor_factor (2), crout_warning_nearly_singular (16) and
+    !> crout_warning_perturbed_rcond (32), where they apply; 0: none.
     integer(c_int32_t) :: warnings
   end type
 
+  ! crout_matrix, crout_sparse and crout_factorize_options of crout.h.
   type, bind(C) :: matrix_view
     type(c_ptr) :: data
     integer(c_int32_t) :: dtype
@@ -119,22 +121,24 @@ module crout
     integer(c_int32_t) :: condition
     real(c_double) :: pivot_threshold
   end type
+  ! Values of crout_dtype and crout_layout.
   integer(c_int32_t), parameter :: float32 = 1, float64 = 2, complex64 = 3, complex128 = 4
   integer(c_int32_t), parameter :: column_major = 1
 
   !> call crout_getrf(connection, n, a, lda, factor, info)
   !>
-  !> Factors the n x n matrix in a(lda, *), which is not changed. First releases the factor that `factor`
-  !> holds, if any. On exit `factor` is set if info >= 0; with info > 0 solves with it fail.
+  !> Factors the n x n matrix A in a(lda, *), lda >= max(1, n). A is not changed. First releases the factor
+  !> that `factor` holds, if any. On exit `factor` holds the new factor if info >= 0. If info > 0, U(info,
+  !> info) is exactly zero and solves with the factor fail.
   interface crout_getrf
     module procedure getrf_real32, getrf_real64, getrf_complex32, getrf_complex64
   end interface
 
   !> call crout_getrs(factor, trans, n, nrhs, b, ldb, info)
   !>
-  !> Solves op(A) X = B, with op selected by trans: "N", "T", or "C" for the conjugate transpose. B is n x
-  !> nrhs in b(ldb, *), or one vector b(*). On exit B is X; it is unchanged if info is not 0. B must be
-  !> complex if A is, and may be complex if A is real.
+  !> Solves op(A) X = B, where op(A) is A for trans "N", the transpose for "T" and the conjugate transpose for
+  !> "C". B is n x nrhs in b(ldb, *), or concatenated columns in a vector b(*); ldb >= max(1, n). On exit B is
+  !> X; it is unchanged if info is not 0. B must be complex if A is complex, and may be complex if A is real.
   interface crout_getrs
     module procedure getrs_real32, getrs_real64, getrs_vector_real32, getrs_vector_real64
     module procedure getrs_complex32, getrs_complex64
@@ -143,7 +147,8 @@ module crout
 
   !> call crout_refactor(factor, n, a, lda, info)
   !>
-  !> Replaces the factor by that of another matrix of the same order. The old one stays if info is not 0.
+  !> Replaces the factor by the factor of another matrix of the same order, n x n in a(lda, *). The old factor
+  !> stays if info is not 0; after a lost connection it may have been replaced.
   interface crout_refactor
     module procedure refactor_real32, refactor_real64, refactor_complex32, refactor_complex64
   end interface
@@ -151,19 +156,20 @@ module crout
   !> call crout_factorize_sparse(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
   !>                             pivot_threshold)
   !>
-  !> Factors the n x n matrix of nnz entries values(k) in row rows(k) and column cols(k), 1-based, in any
-  !> order; duplicates are summed. The matrix and its factor stay sparse if the server predicts that this is
-  !> cheaper, or if `algorithm` names a sparse method, such as "multifrontal". If `algorithm` is absent, the
-  !> server chooses. `pivot_threshold`, for multifrontal, is the smallest ratio of a pivot to the largest
-  !> entry of its column in the front, in (0, 1]; default 0.01. Otherwise as crout_getrf.
+  !> Factors a sparse n x n matrix with nnz entries: values(k) in row rows(k) and column cols(k). Indices are
+  !> 1-based, in any order; duplicates are summed. The server factors the matrix as sparse if it predicts that
+  !> this is cheaper, or if `algorithm` names a sparse method, such as "multifrontal". If `algorithm` is
+  !> absent, the server chooses. `pivot_threshold`, for multifrontal, is the smallest ratio of a pivot to the
+  !> largest entry of its column in the front, in (0, 1]; default 0.01. Otherwise as crout_getrf.
   interface crout_factorize_sparse
     module procedure sparse_real32, sparse_real64, sparse_complex32, sparse_complex64
   end interface
 
   !> call crout_refactor_values(factor, nnz, values, info)
   !>
-  !> Like crout_refactor, with new values for the nnz positions of the factor's sparse matrix. Values are
-  !> ordered by column, and by row within a column; each position occurs once.
+  !> Like crout_refactor, with new values for the nnz positions of the factor's sparse matrix, which must have
+  !> been factored as sparse. Values are ordered by column, and by row within a column; each position occurs
+  !> once.
   interface crout_refactor_values
     module procedure values_real32, values_real64, values_complex32, values_complex64
   end interface
@@ -284,7 +290,8 @@ module crout
       import
       type(c_ptr) :: text
     end function
-    !> Bits of crout.h's crout_warning about the thread's last crout_getrf or crout_getrs that succeeded.
+    !> Warnings about the thread's last successful crout_getrf or crout_getrs: a sum of the crout_warning_*
+    !> values above; 0: none.
     function crout_last_warnings() result(bits) bind(C, name="crout_last_warnings")
       import
       integer(c_int32_t) :: bits
@@ -302,8 +309,10 @@ module crout
 
 contains
 
-  !> `server`: "host:port" or "unix:PATH"; trailing blanks are ignored. `timeout`: seconds for each call;
-  !> default two hours. Does not wait for the server. First disconnects `connection`.
+  !> Connects to a server. First disconnects `connection`. Does not wait for the server: the first call that
+  !> needs it reports an unreachable server. `server`: "host:port", "unix:PATH" or a server name, as in
+  !> crout.h; trailing blanks are ignored. `tenant`: default the server's. `timeout`: seconds for each call;
+  !> default two hours.
   subroutine crout_connect(server, connection, info, tenant, timeout)
     character(len=*), intent(in) :: server
     type(crout_connection), intent(inout) :: connection
@@ -321,7 +330,7 @@ contains
     info = c_connect(trim(server)//c_null_char, whose//c_null_char, seconds, connection%ptr)
   end subroutine
 
-  !> Does nothing if the connection is not open.
+  !> Closes a connection. Does nothing if it is not open.
   subroutine crout_disconnect(connection)
     type(crout_connection), intent(inout) :: connection
 
@@ -417,7 +426,7 @@ contains
                             int(ldb, c_int64_t)))
   end subroutine
 
-  ! One right-hand side as a vector, or several, concatenated.
+  ! The right-hand sides as a vector: one, or several concatenated.
   subroutine getrs_vector_real32(factor, trans, n, nrhs, b, ldb, info)
     type(crout_factor), intent(in) :: factor
     character, intent(in) :: trans
@@ -651,7 +660,7 @@ contains
     info = c_describe(factor%ptr, description)
   end subroutine
 
-  !> Drops the factor, if there is one. `factor` is then empty, whatever info is.
+  !> Drops the factor, if there is one. `factor` is then empty, even if info is not 0.
   subroutine crout_release(factor, info)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
@@ -660,14 +669,14 @@ contains
     factor%ptr = c_null_ptr
   end subroutine
 
-  !> Message of crout.h's function of this name.
+  !> Returns the message of the calling thread's last failed call; empty before the first failure.
   function crout_last_error() result(text)
     character(len=:), allocatable :: text
 
     text = to_fortran(c_last_error())
   end function
 
-  !> Version of libcrout, such as "0.1.0".
+  !> Returns the version of libcrout, such as "0.1.0".
   function crout_version() result(text)
     character(len=:), allocatable :: text
 

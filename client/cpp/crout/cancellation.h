@@ -16,19 +16,20 @@ class ClientContext;
 
 namespace crout::client {
 
-// Cancels every present and future call that has it in its CallOptions. Such calls end with
-// CANCELLED. Thread-safe; must outlive the calls. (absl::Mutex, not crout::Mutex of kernels/: the
-// client does not depend on the kernels, and no TSan run covers code above gRPC.)
+// Cancels every present and future call whose CallOptions refer to this object. Such calls end with
+// CANCELLED. Thread-safe; must outlive the calls. (Uses absl::Mutex, not crout::Mutex of kernels/:
+// the client does not depend on the kernels, and no TSan run covers code above gRPC.)
 class Cancellation {
  public:
   Cancellation() = default;
   Cancellation(const Cancellation&) = delete;  // Calls hold its address.
   Cancellation& operator=(const Cancellation&) = delete;
 
+  // Cannot be undone.
   void Cancel();
   bool cancelled() const;
 
-  // Sleeps for `duration` or until cancelled. Returns whether it was cancelled.
+  // Sleeps for `duration` or until Cancel(). Returns cancelled().
   bool WaitFor(absl::Duration duration) const;
 
  private:

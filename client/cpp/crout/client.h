@@ -8,8 +8,11 @@
 //
 // Errors. Calls return the errors that proto/crout/v1 states, with the server's details (status.h).
 // Additional errors: UNAVAILABLE without details if no server answers; INVALID_ARGUMENT or a status
-// of errno for unusable sources and sinks; INVALID_ARGUMENT for null pointers and for texts that
+// of errno for unusable sources and sinks; INVALID_ARGUMENT for null pointers and for strings that
 // are not UTF-8. Payloads are sent directly from the caller's memory.
+//
+// Retries. A call is retried, within its timeout, after the server refused it before any effect. A
+// call that is safe to repeat is also retried after a lost connection. See RetryPolicy (options.h).
 //
 // Thread safety: a Client may be used by any number of threads at once; all calls share its one
 // connection. Streaming calls run on the calling thread, and so do their callbacks.
@@ -50,24 +53,24 @@ struct StreamRequest;
 
 class Client {
  public:
-  // INVALID_ARGUMENT for invalid options. Connects at the first call, and again after a lost
-  // connection. Each Client has its own connection.
+  // Makes a client with its own connection. Does not wait for the server: the first call connects,
+  // and later calls connect again after a lost connection. INVALID_ARGUMENT for invalid options.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
 
   ~Client();
   Client(const Client&) = delete;  // Calls in progress refer to it.
   Client& operator=(const Client&) = delete;
 
-  // Factors a square matrix. The result has the handle; info > 0 there means that the matrix is
-  // singular. Retried if the server refused it before any effect and, with a request_id in `cache`,
-  // after a lost connection.
+  // Factors a square matrix. The result has the handle; info > 0 means that the matrix is singular.
+  // Safe to repeat only with a request_id in `cache`.
   absl::StatusOr<v1::Factor> Factorize(const MatrixSource& matrix,
                                        const v1::FactorizeOptions& options,
                                        const v1::CacheOptions& cache, const CallOptions& call = {});
 
-  // Replaces the factor of `handle`. A singular matrix is FAILED_PRECONDITION (SINGULAR_MATRIX) and
-  // the old factor stays, unless `header` allows it. Never retried after a lost connection, because
-  // the server may already have replaced the factor.
+  // Replaces the factor of `handle` by the factor of a matrix of the same order. A singular matrix
+  // is FAILED_PRECONDITION (SINGULAR_MATRIX) and the old factor stays, unless
+  // header.replace_if_singular is set. Not safe to repeat: after a lost connection the server may
+  // already have replaced the factor.
   absl::StatusOr<v1::Factor> Refactorize(const std::string& handle, const MatrixSource& matrix,
                                          const v1::FactorizeOptions& options,
                                          const CallOptions& call = {});
@@ -75,15 +78,15 @@ class Client {
   absl::StatusOr<v1::Factor> Refactorize(const MatrixSource& matrix, v1::RefactorizeHeader header,
                                          const CallOptions& call = {});
 
-  // Solves op(A) X = B. X goes to `x`, in the type and layout of `rhs` (Matrix Market:
-  // column-major).
+  // Solves op(A) X = B, where `rhs` is B, with as many rows as A. X goes to `x`, in the type and
+  // layout of `rhs`, but complex if A is complex. For Matrix Market X is column-major.
   absl::StatusOr<v1::SolveResult> Solve(const std::string& handle, const MatrixSource& rhs,
                                         const v1::SolveOptions& options, MatrixSink* x,
                                         const CallOptions& call = {});
 
-  // Factors and solves in one call. `header` gives the options; its matrix and rhs are set here.
-  // `factor` is set as soon as it arrives, even if the call then fails because the matrix is
-  // singular.
+  // Factors and solves in one call. `header` gives everything but matrix and rhs. *factor is set as
+  // soon as it arrives, even if the call then fails because the matrix is singular. Safe to repeat
+  // only without header.cache.
   absl::StatusOr<v1::SolveResult> FactorizeAndSolve(const MatrixSource& matrix,
                                                     const MatrixSource& rhs,
                                                     v1::FactorizeAndSolveHeader header,
@@ -92,26 +95,27 @@ class Client {
 
   // Computes the Schur complement S = A22 - A21 A11^-1 A12 of the leading block A11. `header` gives
   // the order of A11 and everything else but the matrix. S goes to `s`, in the type and layout of
-  // `matrix` as X in Solve. `factor` is the factor of A11; it is set even if the call then fails
-  // because A11 is singular.
+  // `matrix` (sparse or Matrix Market: column-major). *factor describes the factor of A11; it is
+  // set even if the call then fails because A11 is singular. Not safe to repeat.
   absl::StatusOr<v1::ComplementResult> ComputeSchurComplement(
       const MatrixSource& matrix, v1::ComputeSchurComplementHeader header, v1::Factor* factor,
       MatrixSink* s, const CallOptions& call = {});
 
   // Computes the reduced row echelon form of a matrix of any shape, with its rank and pivot
-  // columns. `header` gives everything but the matrix. The form goes to `r`, in the type and layout
-  // of `matrix` as X in Solve.
+  // columns. `header` gives everything but the matrix. The form goes to `r`, in the type, shape and
+  // layout of `matrix` (sparse or Matrix Market: column-major).
   absl::StatusOr<v1::EchelonFormResult> ReduceToEchelonForm(const MatrixSource& matrix,
                                                             v1::ReduceToEchelonFormHeader header,
                                                             MatrixSink* r,
                                                             const CallOptions& call = {});
 
-  // Downloads the factors: L and U packed in one n x n matrix go to `lu`. `header` is set before
-  // the first call of a method of `lu`.
+  // Downloads a dense factor. L and U, packed in one n x n matrix, go to `lu`, column-major.
+  // *header is set before the first call of a method of `lu`.
   absl::Status GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,
                           MatrixSink* lu, const CallOptions& call = {});
 
-  // Downloads a sparse factor by MULTIFRONTAL into memory. FAILED_PRECONDITION for other factors.
+  // Downloads a sparse factor into memory. FAILED_PRECONDITION for a dense factor, a factor by
+  // CUDSS, and a factor by KLU of a singular matrix.
   absl::StatusOr<SparseFactors> GetSparseFactors(const std::string& handle,
                                                  const CallOptions& call = {});
 
@@ -151,25 +155,29 @@ class Client {
   absl::StatusOr<std::vector<BatchShape>> GetShapes(const std::string& handle,
                                                     const CallOptions& call = {});
 
-  // Returns one page.
+  // Returns one page of the tenant's factors, newest first.
   absl::StatusOr<v1::ListFactorsResponse> ListPage(const v1::ListFactorsRequest& request,
                                                    const CallOptions& call = {});
-  // Visits all factors, newest first, page by page. An empty `name` selects all. Stops when `visit`
-  // returns false.
+  // Calls `visit` with the tenant's factors of this name, or with all if `name` is empty. Newest
+  // first. Stops when `visit` returns false.
   absl::Status List(const std::string& name, absl::FunctionRef<bool(const v1::Factor&)> visit,
                     const CallOptions& call = {});
 
+  // Returns the current description of a factor.
   absl::StatusOr<v1::Factor> Describe(const std::string& handle, const CallOptions& call = {});
-  // Returns the record of an iterative method, section by section; concatenates all pages.
+  // Returns the counts of an iterative method, section by section, from all pages.
   absl::StatusOr<v1::IterationPage> Iterations(const std::string& handle,
                                                const CallOptions& call = {});
-  // Renews a lease and returns its new end. A `lease` of zero selects the server's default.
+  // Sets the length of a lease, counted from now, and returns its new end on the server's clock. A
+  // `lease` of zero selects the server's default.
   absl::StatusOr<absl::Time> Renew(const std::string& handle, absl::Duration lease,
                                    const CallOptions& call = {});
-  // Releases a factor. Not retried after a lost connection: the second answer would be NOT_FOUND.
+  // Releases a factor. Not safe to repeat: the second reply would be NOT_FOUND.
   absl::Status Release(const std::string& handle, const CallOptions& call = {});
+  // Predicts the bytes and seconds of a factorization.
   absl::StatusOr<v1::EstimateFactorizeResponse> Estimate(
       const v1::EstimateFactorizeRequest& request, const CallOptions& call = {});
+  // Returns the server's devices, their algorithms, and its limits.
   absl::StatusOr<v1::GetServerInfoResponse> ServerInfo(const CallOptions& call = {});
 
  private:
@@ -178,7 +186,7 @@ class Client {
 
   Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel);
 
-  // Runs `attempt` with a new context each time, until the call's deadline.
+  // Runs `attempt`, each time with a new context, and retries it until the call's deadline.
   absl::Status RunWithRetries(RetryClass retry_class, const CallOptions& call,
                               absl::FunctionRef<absl::Status(CallScope*)> attempt);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Eigen's dense matrices as sources and sinks of calls. Header only. Needs Eigen 3.3 or newer;
-// crout/client.h does not.
+// Eigen's dense matrices as sources and sinks of calls. Header only; requires Eigen 3.3 or newer.
 //
 //   auto client = crout::client::Client::Connect({.server = "127.0.0.1:50051"});
 //   if (!client.ok()) return client.status();
@@ -25,8 +24,7 @@
 namespace crout {
 namespace internal {
 
-// Matches matrices, maps, and blocks of them: data in memory with one stride between columns
-// (rows).
+// Accepts matrices, maps, and blocks of them: expressions with elements in memory.
 template <class Derived>
 constexpr void RequireDense() {
   using Scalar = typename Derived::Scalar;
@@ -43,7 +41,7 @@ v1::Layout LayoutOf() {
   return Derived::IsRowMajor ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
 }
 
-// Distance between the starts of two columns (rows).
+// Elements between the starts of two columns (row-major: rows).
 template <class Derived>
 int64_t StrideOf(const Derived& matrix) {
   return Derived::IsVectorAtCompileTime ? matrix.size() : matrix.outerStride();
@@ -51,8 +49,9 @@ int64_t StrideOf(const Derived& matrix) {
 
 }  // namespace internal
 
-// Refers to the memory of `matrix`: a matrix, map or block, of either storage order. Calls return
-// INVALID_ARGUMENT if the elements of a column (row) are not contiguous (an inner stride).
+// Source that refers to the memory of `matrix`, which is a matrix, map or block of either storage
+// order. Calls with the source return INVALID_ARGUMENT if the elements of a column (row-major: row)
+// are not contiguous (an inner stride).
 template <class Derived>
 client::MatrixSource ToSource(const Eigen::DenseBase<Derived>& matrix) {
   internal::RequireDense<Derived>();
@@ -68,9 +67,9 @@ client::MatrixSource ToSource(const Eigen::DenseBase<Derived>& matrix) {
 template <class Derived>
 client::MatrixSource ToSource(Eigen::PlainObjectBase<Derived>&& matrix) = delete;
 
-// Fills `matrix`, which must have the shape and storage order of the right-hand side. An Eigen
-// vector is a matrix with one column. The call returns INVALID_ARGUMENT for another shape and for
-// an inner stride.
+// Sink that fills `matrix`, which must outlive it and have the type, shape and storage order of the
+// right-hand side. An Eigen vector is a matrix with one column. Calls with the sink return
+// INVALID_ARGUMENT for another type or shape, and for an inner stride.
 template <class Derived>
 client::StridedSink ToSink(Eigen::DenseBase<Derived>& matrix) {
   internal::RequireDense<Derived>();

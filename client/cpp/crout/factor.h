@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A cached factor as an object: its lease is renewed while it lives, and the factor is released
-// when it is destroyed.
+// A cached factor as an object, which renews the lease while it exists and releases the factor when
+// it is destroyed.
 //
 //   using namespace crout::client;
 //   auto client = Client::Connect({.server = "127.0.0.1:50051"});
@@ -32,15 +32,15 @@
 
 namespace crout {
 
-// Move-only. A background thread of the client renews the lease after half of its length. A failed
-// renewal is retried in the background and is never silent: the next use of the factor first renews
-// on the calling thread, and returns the error if this fails too. NOT_FOUND is final: the server
-// has no such factor.
+// Move-only. A background thread of the client renews the lease after half of its length and
+// retries a failed renewal. After a failed renewal the next use of the factor first renews on the
+// calling thread, and returns the error if this fails too. NOT_FOUND is final: the server no longer
+// has the factor.
 class Factor {
  public:
-  // Factors a matrix; see Client::Factorize. A singular matrix has a factor too:
-  // description().info() > 0. The factor keeps `client` alive. INVALID_ARGUMENT for a request_id
-  // without a lease, because an existing factor does not report the length of its lease.
+  // Factors a matrix; see Client::Factorize. A singular matrix is not an error:
+  // description().info() is then above 0. The object keeps `client` alive. INVALID_ARGUMENT for a
+  // request_id without a lease, because the server does not report the lease of an existing factor.
   static absl::StatusOr<Factor> Factorize(std::shared_ptr<client::Client> client,
                                           const client::MatrixSource& matrix,
                                           const v1::FactorizeOptions& options = {},
@@ -48,7 +48,7 @@ class Factor {
                                           const client::CallOptions& call = {});
 
   Factor(Factor&&) noexcept = default;
-  Factor& operator=(Factor&& other) noexcept;  // Releases what was held.
+  Factor& operator=(Factor&& other) noexcept;  // Releases the factor that was held.
   // Calls Release() with a limit of five seconds. If the server does not answer, the factor lives
   // until its lease ends.
   ~Factor();
@@ -67,15 +67,15 @@ class Factor {
 
   // Solves on a separate thread, which also calls `x` and call.on_progress. The memory of `rhs`,
   // `x` and call.cancellation must stay valid until the future is ready. The future's destructor
-  // waits for the solve; use call.cancellation to end it early. The factor may be moved meanwhile.
-  // Releasing it meanwhile may end the solve with NOT_FOUND. RESOURCE_EXHAUSTED if no thread can be
-  // started.
+  // waits for the solve; use call.cancellation to end it early. During the solve the factor may be
+  // moved; if it is released, the solve may end with NOT_FOUND. RESOURCE_EXHAUSTED if no thread can
+  // be started.
   std::future<absl::StatusOr<v1::SolveResult>> SolveAsync(
       const client::MatrixSource& rhs, const v1::SolveOptions& options, client::MatrixSink* x,
       const client::CallOptions& call = {}) const;
 
   // Replaces the factor; see Client::Refactorize. On success description() describes the new
-  // version; on failure nothing changes.
+  // version; on failure it stays.
   absl::Status Refactorize(const client::MatrixSource& matrix,
                            const v1::FactorizeOptions& options = {},
                            const client::CallOptions& call = {});
@@ -90,7 +90,8 @@ class Factor {
  private:
   Factor(std::shared_ptr<const client::HeldFactor> hold, v1::Factor description);
 
-  // Solves with `hold`, which may be shared with a solve in the background; null after Release.
+  // Solves with `hold`, which a solve in the background may share. Null after Release:
+  // FAILED_PRECONDITION.
   static absl::StatusOr<v1::SolveResult> SolveWith(const client::HeldFactor* hold,
                                                    const client::MatrixSource& rhs,
                                                    const v1::SolveOptions& options,

@@ -14,9 +14,12 @@
 
 namespace crout::client {
 
-// A change of the previous matrix. The server accepts only Values for a sparse matrix. Holds a copy
-// of its data. T: double, float, std::complex<double> or std::complex<float>, the type of the
-// matrix. With another type the server misreads the bytes, or finds too few.
+// A change of the previous matrix; holds a copy of its data. For a matrix that the server keeps
+// sparse, only Values is accepted.
+//
+// T is the type of the matrix: double, float, std::complex<double> or std::complex<float>. The type
+// is not sent. With another T the server reads wrong values, or the number of bytes is
+// INVALID_ARGUMENT.
 class MatrixChange {
  public:
   // Entry (rows[k], cols[k]), 0-based, becomes values[k]; each entry at most once. The call returns
@@ -27,8 +30,8 @@ class MatrixChange {
     return OfEntries(rows, cols, AsBytes(values), values.size());
   }
 
-  // Adds U V^T. Both are n x rank, U by columns and V by rows (V^T by columns). The call returns
-  // INVALID_ARGUMENT for another number of values.
+  // Adds U V^T. Both are n x rank: U column-major, V row-major. The call returns INVALID_ARGUMENT
+  // for another number of values.
   template <class T>
   static MatrixChange LowRank(absl::Span<const T> u, absl::Span<const T> v, int64_t n,
                               int64_t rank) {
@@ -39,19 +42,20 @@ class MatrixChange {
   // lines or entries, in their order. Duplicates are summed and symmetry is expanded as in the
   // original.
   //
-  // `entry_digest` identifies the matrix to which the entries belong: result.entry_digest() of the
-  // step that sent it, or a digest computed as the proto defines it. The step returns
-  // FAILED_PRECONDITION (PATTERN_MISMATCH) if the last matrix has other entries, and
-  // INVALID_ARGUMENT for another number of values, or if the stream has sent no such matrix, or
-  // another kind of matrix since.
+  // `entry_digest` identifies that matrix: result.entry_digest() of the step that sent it, or a
+  // digest computed as SeriesResult.entry_digest defines it. The step returns FAILED_PRECONDITION
+  // (PATTERN_MISMATCH) if the last matrix of the stream has other entries. It returns
+  // INVALID_ARGUMENT for another number of values, and if the last matrix of the stream was dense
+  // or no matrix was sent.
   template <class T>
   static MatrixChange Values(absl::Span<const T> values, absl::string_view entry_digest) {
     return OfValues(AsBytes(values), values.size(), entry_digest);
   }
 
   const v1::MatrixChange& spec() const { return spec_; }
+  // The error that the call would return for the arguments; OK if they are valid.
   const absl::Status& status() const { return status_; }
-  // The payload, which is not a matrix. Refers to this object.
+  // Source of the payload, which is not a matrix. Refers to this object.
   MatrixSource bytes() const;
 
  private:

@@ -17,22 +17,25 @@
 
 namespace crout::client {
 
-// Receives one dense matrix, on the calling thread. An error ends the call with that error.
+// Receives one dense matrix, on the thread of the call. An error of a method ends the call with
+// that error.
 class MatrixSink {
  public:
   virtual ~MatrixSink() = default;
 
-  // Called before the data. If the call is retried, it is called again; start over.
+  // Called before the data. A retried call calls it again; the sink must then discard all earlier
+  // data.
   virtual absl::Status Begin(const v1::DenseSpec& spec) = 0;
 
   // Receives the next bytes, in the order of the spec's layout. A successful call delivers exactly
-  // rows * cols * element size bytes; never more.
+  // rows * cols * element size bytes, a failed call at most as many.
   virtual absl::Status Append(absl::Span<const std::byte> bytes) = 0;
 };
 
-// Writes to the caller's memory. It must have the size and type of the returned matrix and, if
-// `rows` and `cols` are given, its shape; otherwise INVALID_ARGUMENT. The contents are undefined
-// unless the call succeeds.
+// Writes to the caller's memory, without gaps and in the layout of the returned matrix. The memory
+// must have the type and number of elements of that matrix and, if `rows` and `cols` are given, its
+// shape; otherwise the call returns INVALID_ARGUMENT. The contents are undefined unless the call
+// succeeds.
 class SpanSink : public MatrixSink {
  public:
   explicit SpanSink(absl::Span<double> values);
@@ -55,9 +58,10 @@ class SpanSink : public MatrixSink {
   absl::Span<std::byte> rest_;
 };
 
-// Writes to the caller's memory with a stride, as in MatrixSource::Strided. Memory between the
-// columns (rows) is not changed. The matrix must have exactly this shape, layout and type;
-// otherwise INVALID_ARGUMENT.
+// Writes to the caller's memory with a stride in elements, as in MatrixSource::Strided. Memory
+// between the columns (row-major: rows) is not changed. The returned matrix must have exactly this
+// shape, layout and type; otherwise the call returns INVALID_ARGUMENT. The contents are undefined
+// unless the call succeeds.
 class StridedSink : public MatrixSink {
  public:
   StridedSink(double* values, int64_t rows, int64_t cols, int64_t stride,
@@ -82,14 +86,14 @@ class StridedSink : public MatrixSink {
   int64_t written_ = 0;  // bytes
 };
 
-// Writes to its own memory, which grows as data arrives.
+// Stores the matrix in its own memory, which grows as data arrives.
 class BufferSink : public MatrixSink {
  public:
   absl::Status Begin(const v1::DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
 
   const v1::DenseSpec& spec() const { return spec_; }
-  // The elements as T, which must be the spec's type.
+  // The elements, in the order of the spec's layout. T: the type of spec().dtype().
   template <class T>
   absl::Span<const T> values() const {
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
@@ -100,7 +104,7 @@ class BufferSink : public MatrixSink {
   std::vector<std::byte> bytes_;
 };
 
-// Bytes of one element; 0 for a type that is not in the contract.
+// Bytes of one element; 8 for DTYPE_UNSPECIFIED, which stands for float64; 0 for an unknown type.
 size_t ElementSize(v1::Dtype dtype);
 
 }  // namespace crout::client

@@ -20,15 +20,15 @@ namespace crout::client {
 
 class ChunkReader;
 
-// Columns or rows in memory at a constant distance in bytes.
+// The columns or rows of a matrix in memory, at a constant distance.
 struct StridedVectors {
   const std::byte* begin = nullptr;
-  int64_t count = 0;
-  int64_t length = 0;
-  int64_t stride = 0;  // at least `length`
+  int64_t count = 0;   // number of columns (rows)
+  int64_t length = 0;  // bytes of one column (row)
+  int64_t stride = 0;  // bytes between the starts of two columns (rows); at least `length`
 };
 
-// A description of a matrix and a reference to its bytes. A small value. The caller's memory must
+// A description of a matrix and a reference to its bytes; cheap to copy. The caller's memory must
 // stay valid and unchanged until the call with this source returns.
 class MatrixSource {
  public:
@@ -43,10 +43,10 @@ class MatrixSource {
   static MatrixSource Dense(absl::Span<const std::complex<float>> values, int64_t rows,
                             int64_t cols, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
-  // A dense matrix with a stride, LAPACK's leading dimension: column j (row-major: row i) starts at
-  // values + j * stride. Sent without a full copy. The call returns INVALID_ARGUMENT if the stride
-  // is shorter than a column (row), if `values` is null and the matrix is not empty, or if the
-  // bytes exceed an int64_t.
+  // A dense matrix with a stride in elements (LAPACK's leading dimension): column j (row-major: row
+  // j), 0-based, starts at values + j * stride. Sent without a full copy. The call returns
+  // INVALID_ARGUMENT if the stride is shorter than a column (row), if `values` is null and the
+  // matrix is not empty, or if the number of bytes exceeds an int64_t.
   static MatrixSource Strided(const double* values, int64_t rows, int64_t cols, int64_t stride,
                               v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
   static MatrixSource Strided(const float* values, int64_t rows, int64_t cols, int64_t stride,
@@ -56,11 +56,12 @@ class MatrixSource {
   static MatrixSource Strided(const std::complex<float>* values, int64_t rows, int64_t cols,
                               int64_t stride, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
 
-  // A sparse matrix in binary. Indices are 0-based, in any order; duplicates are summed. Entry e is
-  // values[e] in row row_index[e] and column column_index[e]. With compressed rows, the entries of
-  // row i are row_start[i] to row_start[i + 1] - 1; entries after the last row are not sent. T is
-  // one of the four element types. The call returns INVALID_ARGUMENT if the sizes of the spans
-  // disagree; the server returns it for an index outside the matrix.
+  // A sparse rows x cols matrix in binary. Indices are 0-based, in any order; duplicates are
+  // summed. Entry e is values[e] in row row_index[e] and column column_index[e]. With compressed
+  // rows, the entries of row i are row_start[i] to row_start[i + 1] - 1, and row_start has rows + 1
+  // elements; entries after the last row are not sent. T: one of the four element types. Index:
+  // int32_t or int64_t. The call returns INVALID_ARGUMENT if the sizes of the spans disagree; the
+  // server returns it for an index outside the matrix.
   template <class T, class Index>
   static MatrixSource Coordinates(absl::Span<const T> values, absl::Span<const Index> row_index,
                                   absl::Span<const Index> column_index, int64_t rows,
@@ -76,13 +77,15 @@ class MatrixSource {
                        Elements(values), Elements(row_start), Elements(column_index), rows, cols);
   }
 
-  // New values for the sparse matrix of a factor; the positions stay. One value a position, ordered
-  // by column, and by row within a column, as in compressed columns without duplicates. Only for
-  // Refactorize, and only for factors of sparse methods. T is the type of the previous matrix.
+  // New values for the positions of a factor's sparse matrix, one for each position. They are
+  // ordered by column, and by row within a column, as in compressed columns without duplicates.
+  // Only for Refactorize, and only for factors by sparse methods. T: the type of the previous
+  // matrix.
   //
   // `pattern_digest` identifies the positions: description().sparse().pattern_digest() of the
   // factor, or a digest of the caller's own matrix, as factor.proto defines it. The server returns
-  // FAILED_PRECONDITION (PATTERN_MISMATCH) if the handle's matrix has another pattern by then.
+  // FAILED_PRECONDITION (PATTERN_MISMATCH) if the factor's matrix has another pattern, for instance
+  // because another client replaced it.
   template <class T>
   static MatrixSource SparseValues(absl::Span<const T> values, absl::string_view pattern_digest) {
     return SparseValueBytes(kDtypeOf<T>, Elements(values), pattern_digest);
@@ -91,24 +94,24 @@ class MatrixSource {
   // A source without a matrix: every call that receives it returns `why`.
   static MatrixSource Invalid(absl::Status why);
 
-  // A matrix of rows * cols ones, which takes no memory. The call returns INVALID_ARGUMENT if a
-  // size is negative, if the bytes exceed an int64_t, or if `dtype` is unspecified or unknown.
+  // A dense rows x cols matrix of ones, which needs no memory of the caller. The call returns
+  // INVALID_ARGUMENT if a size is negative, if the number of bytes exceeds an int64_t, or if
+  // `dtype` is unspecified or unknown.
   static MatrixSource Ones(int64_t rows, int64_t cols, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
   // Matrix Market text, plain or gzip. `dtype` is the type in which the server stores its values.
   static MatrixSource MatrixMarket(absl::string_view text, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
-  // Matrix Market text from a file or pipe, read in chunks while it is sent. A call that has read
-  // from a pipe is not retried. The call returns NOT_FOUND or another status of errno if the file
-  // cannot be read.
+  // Matrix Market text from a file or pipe, read in chunks while it is sent. A call with a pipe is
+  // not retried. The call returns NOT_FOUND or another status of errno if the file cannot be read.
   static MatrixSource MatrixMarketFile(std::string path, v1::Dtype dtype = v1::DTYPE_FLOAT64);
 
   const v1::MatrixSpec& spec() const { return spec_; }
 
-  // Whether Open() gives the same bytes each time. False for a pipe.
+  // Whether each Open() gives the same bytes. False for a pipe.
   bool repeatable() const;
 
-  // Starts a pass over the bytes. Each pass opens a file again.
+  // Starts a pass over the bytes. Opens the file, if there is one.
   absl::StatusOr<std::unique_ptr<ChunkReader>> Open() const;
 
  private:
@@ -135,15 +138,15 @@ class MatrixSource {
   static MatrixSource SparseValueBytes(v1::Dtype dtype, const Array& values,
                                        absl::string_view pattern_digest);
   template <class T>
-  static constexpr v1::Dtype kDtypeOf = v1::DTYPE_UNSPECIFIED;  // the type is not sent
+  static constexpr v1::Dtype kDtypeOf = v1::DTYPE_UNSPECIFIED;  // not an element type
 
   v1::MatrixSpec spec_;
   absl::Status status_;
-  std::vector<absl::Span<const std::byte>> bytes_;  // concatenated
-  // If the data are not contiguous; bytes_ is then unused.
+  // One of the following is the payload; all others have their default values.
+  std::vector<absl::Span<const std::byte>> bytes_;  // to be concatenated
   StridedVectors vectors_;
-  std::string path_;   // if not empty: a file; bytes_ is then unused
-  int64_t ones_ = -1;  // if at least 0: number of bytes of ones; bytes_ is then unused
+  std::string path_;   // of a file
+  int64_t ones_ = -1;  // number of bytes of ones
 };
 
 template <>

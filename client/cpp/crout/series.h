@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Systems A_t x_t = b_t whose matrix changes from step to step, over one stream.
+// A series of systems A_t X_t = B_t whose matrix changes from step to step, over one stream.
 //
 //   using namespace crout::client;
 //   auto client = Client::Connect({.server = "127.0.0.1:50051"});
@@ -15,7 +15,7 @@
 //
 // Errors are those of SolveSeries (proto/crout/v1) and of crout/client.h.
 //
-// Thread safety: one thread at a time may use a series. Another thread can end a step through
+// Thread safety: one thread at a time may use a series. Another thread may cancel a step through
 // call.cancellation.
 #ifndef CROUT_CROUT_SERIES_H_
 #define CROUT_CROUT_SERIES_H_
@@ -37,11 +37,11 @@ namespace crout {
 
 // Result of one step, without X.
 struct SeriesStep {
-  // Accuracy of X, the strategy and its cost. If `solved` is false the matrix is singular and there
-  // is no X.
+  // Accuracy of X, the strategy and its cost. If `solved` is false, the matrix is singular and
+  // there is no X.
   v1::SeriesResult result;
   // The factor that this step made, if any. For a singular matrix it has no handle, and info is the
-  // index of the zero pivot; the previous factor then stays.
+  // 1-based index of the zero pivot; the previous factor then stays.
   std::optional<v1::Factor> made;
 };
 
@@ -50,45 +50,47 @@ struct SeriesStep {
 // are not resent automatically.
 class Series {
  public:
-  // `header` gives the strategy, the accuracy, and the options of new factors and their cache.
-  // `handle` may name a factor to start with, for instance to resume an interrupted series. Steps
-  // fill in matrix, rhs and x0. call.timeout applies to each step, which then ends with
-  // DEADLINE_EXCEEDED. call.cancellation must outlive the series. Invalid arguments are reported by
-  // the first step.
+  // `header` gives the strategy, the accuracy, the options of new factors, and lease and name of
+  // the factor; its matrix, change, rhs and x0 are ignored. header.handle may name a factor to
+  // start with, for instance to resume an interrupted series. call.timeout limits each step
+  // (DEADLINE_EXCEEDED). call.cancellation must outlive the series. The first step reports invalid
+  // arguments.
   explicit Series(std::shared_ptr<client::Client> client, v1::SolveSeriesHeader header = {},
                   client::CallOptions call = {});
 
   Series(Series&& other) noexcept;
-  Series& operator=(Series&& other) noexcept;  // Closes what was there.
-  ~Series();  // Calls Close(), with a limit of five seconds for each of its waits.
+  Series& operator=(Series&& other) noexcept;  // Closes the series that was held.
+  // Calls Close(): waits at most five seconds for the end of the stream, and at most five for the
+  // release of the factor.
+  ~Series();
 
-  // Solves op(A) X = B for a dense B. X goes to `x` as in Client::Solve. A singular matrix is not
-  // an error; nothing is then written to `x`. On return the call no longer refers to the caller's
-  // memory. `x0` is an initial guess: dense, of X's shape and type; null for the solution of the
-  // previous step.
+  // Solves op(A) X = B, where `matrix` is A and `rhs` is a dense B. X goes to `x` as in
+  // Client::Solve. A singular matrix is not an error; nothing is then written to `x`. On return the
+  // series no longer refers to the caller's memory. `x0` is an initial guess: dense, with the shape
+  // and type of X; null for the solution of the previous step.
   absl::StatusOr<SeriesStep> Step(const client::MatrixSource& matrix,
                                   const client::MatrixSource& rhs, client::MatrixSink* x,
                                   const client::MatrixSource* x0 = nullptr);
-  // Solves with the matrix of the previous step, or of the factor to start with.
-  // FAILED_PRECONDITION (client::Reason: MATRIX_GONE) if the server no longer has that matrix,
-  // which is always so after a failed step: repeat the step with its matrix.
+  // Solves with the matrix of the previous step or, in the first step, of the factor to start with.
+  // FAILED_PRECONDITION (client::Reason: MATRIX_GONE) if the server no longer has that matrix:
+  // repeat the step with its matrix. A failed step always loses the matrix.
   absl::StatusOr<SeriesStep> Step(const client::MatrixSource& rhs, client::MatrixSink* x,
                                   const client::MatrixSource* x0 = nullptr);
-  // Solves with that matrix after `change`.
+  // Solves with the matrix of the previous step changed by `change`. Errors as above.
   absl::StatusOr<SeriesStep> Step(const client::MatrixChange& change,
                                   const client::MatrixSource& rhs, client::MatrixSink* x,
                                   const client::MatrixSource* x0 = nullptr);
 
-  // The current factor: the factor to start with, of which only the handle is set, or the last new
-  // one. Other calls may use its handle, which does not change. The handle is empty if there is no
-  // factor yet.
+  // The last factor that the series made. Before the first, only its handle is set: the handle of
+  // the factor to start with, or "". Other calls may use the handle, which does not change once it
+  // is set.
   const v1::Factor& factor() const { return factor_; }
-  // Makes Close leave the series' factor on the server until its lease ends.
+  // Close then leaves the series' factor on the server until its lease ends.
   void KeepFactor() { keep_ = true; }
 
-  // Ends the stream and drops the factor that the series made; a factor to start with stays. Does
-  // not report the stream's status, because every step reported its own. Whatever the status, the
-  // object is then in the moved-from state: every use is FAILED_PRECONDITION.
+  // Ends the stream and drops the factor that the series made; a factor to start with stays.
+  // Returns the status of the release; the steps have reported errors of the stream. Even on
+  // failure the object is then in the moved-from state: every use is FAILED_PRECONDITION.
   absl::Status Close();
 
  private:
@@ -105,7 +107,8 @@ class Series {
   absl::StatusOr<SeriesStep> Exchange(const Arriving& arriving, client::MatrixSink* x);
   // Sends the request and reads the reply.
   absl::StatusOr<SeriesStep> Run(const client::StreamRequest& request, client::MatrixSink* x);
-  // The header of a step. Has the fields for the whole stream in the first step of a stream.
+  // Makes the header of a step. In the first step of a stream it has the fields for the whole
+  // stream.
   v1::SolveSeriesHeader HeaderOf(const Arriving& arriving) const;
   absl::Status CloseWith(const client::CallOptions& release);
 
@@ -114,7 +117,7 @@ class Series {
   client::CallOptions call_;
   v1::Factor factor_;
   bool keep_ = false;
-  bool matrix_gone_ = false;  // the matrix was lost with a stream that ended
+  bool matrix_gone_ = false;  // a stream ended, and its matrix was lost
   std::unique_ptr<Stream> stream_;
 };
 

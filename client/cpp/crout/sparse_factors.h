@@ -14,17 +14,17 @@
 
 namespace crout::client {
 
-// A square matrix in compressed rows. The entries of row i are [starts[i], starts[i + 1]), with
-// ascending columns. 0-based.
+// A square matrix in compressed rows. Indices are 0-based. Row i has the entries starts[i] to
+// starts[i + 1] - 1, in ascending order of their columns.
 struct CompressedRows {
-  int64_t n = 0;
+  int64_t n = 0;  // order
   v1::Dtype dtype = v1::DTYPE_FLOAT64;
-  std::vector<int64_t> starts;  // n + 1
-  std::vector<int32_t> columns;
-  std::vector<std::byte> value_bytes;  // of type dtype, one a column index
+  std::vector<int64_t> starts;         // n + 1 elements
+  std::vector<int32_t> columns;        // column of each entry
+  std::vector<std::byte> value_bytes;  // value of each entry, of type dtype
 
   int64_t entries() const { return static_cast<int64_t>(columns.size()); }
-  // Value of entry e. T: the type dtype.
+  // Value of entry e, 0 <= e < entries(). T: the type dtype.
   template <class T>
   T value(int64_t e) const {
     T value;
@@ -33,13 +33,14 @@ struct CompressedRows {
   }
 };
 
-// L U = diag(row_scales)[p, :] A[p, q] diag(col_scales)[q, q], where p is row_permutation and q is
-// column_permutation, except for perturbed pivots (SparseInfo.perturbed_pivots).
+// L U = diag(r)[p, :] A[p, q] diag(c)[q, q], except for perturbed pivots
+// (SparseInfo.perturbed_pivots). r is row_scales, c is col_scales, p is row_permutation and q is
+// column_permutation: row i of L U is row p[i] of A, and column j is column q[j] of A.
 struct SparseFactors {
   v1::Factor factor;                     // the version that was sent
   CompressedRows lower;                  // strictly lower part; the unit diagonal is not stored
   CompressedRows upper;                  // upper part with the diagonal
-  std::vector<int32_t> row_permutation;  // 0-based
+  std::vector<int32_t> row_permutation;  // n elements, 0-based
   std::vector<int32_t> column_permutation;
   // In the order of A's rows and columns; empty if A was not scaled.
   std::vector<double> row_scales;

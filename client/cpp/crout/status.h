@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Conversion of grpc::Status to absl::Status, with the details that the server attached.
+// Conversion of grpc::Status to absl::Status, with the server's error details.
 #ifndef CROUT_CROUT_STATUS_H_
 #define CROUT_CROUT_STATUS_H_
 
@@ -15,11 +15,11 @@
 
 namespace crout::client {
 
-// Keeps code and message. Each google.rpc detail becomes a payload under its type URL
-// ("type.googleapis.com/google.rpc.ErrorInfo").
+// Converts code and message. Each google.rpc detail becomes a payload under its type URL, such as
+// "type.googleapis.com/google.rpc.ErrorInfo".
 absl::Status ToAbslStatus(const grpc::Status& status);
 
-// The server's ErrorInfo, if any. Statuses from gRPC or from this library have none.
+// The server's ErrorInfo, if there is one. Statuses from gRPC have none.
 std::optional<google::rpc::ErrorInfo> ErrorInfoOf(const absl::Status& status);
 
 // ErrorInfo.reason, such as "HANDLE_EXPIRED"; empty if there is none.
@@ -28,7 +28,7 @@ std::string Reason(const absl::Status& status);
 // Delay after which the server allows a retry, if it sent one.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
-// Whether no server answered: UNAVAILABLE from gRPC, not from a server that refused the call.
+// Whether no server answered: UNAVAILABLE from gRPC, without ErrorInfo of a server.
 bool IsUnreachable(const absl::Status& status);
 
 }  // namespace crout::client

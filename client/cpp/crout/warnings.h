@@ -11,14 +11,14 @@
 
 namespace crout::client {
 
-// One sentence for each entry of `warnings`; empty if there are none. To decide by kind, read
-// `warnings` itself.
+// Returns one sentence for each entry of `warnings`. Programs that act on a warning read `warnings`
+// itself.
 std::vector<std::string> WarningTexts(const v1::Factor& factor);
 std::vector<std::string> WarningTexts(const v1::SolveResult& result);
 std::vector<std::string> WarningTexts(const v1::ComplementResult& result);
 std::vector<std::string> WarningTexts(const v1::EchelonFormResult& result);
 
-// Whether the backward error was not accepted or X is not finite: WARNING_NOT_ACCURATE is set.
+// Whether WARNING_NOT_ACCURATE is set: the backward error is too large, or X is not finite.
 bool IsInaccurate(const v1::SolveResult& result);
 // Whether the rank and the form may be wrong: WARNING_POOR_ECHELON_FORM is set.
 bool IsInaccurate(const v1::EchelonFormResult& result);
