@@ -218,7 +218,7 @@ void AddCommands(CLI::App* app, Session* session) {
   AddRrefCommand(app, session);
   AddSeriesCommand(app, session);
   EndGroup(app, "Factor and solve");
-  AddGetCommand(app, session);
+  AddDownloadCommand(app, session);
   AddCacheCommands(app, session);
   EndGroup(app, "Cached factors");
   AddVerifyCommand(app, session);

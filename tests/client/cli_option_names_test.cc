@@ -51,7 +51,7 @@ TEST(OptionNamesTest, OptionsTakeThePlaceOfMembers) {
   EXPECT_EQ(Shown({"schur", "-", "--keep=1"}, "cache: leave it out"),
             "--lease and --name: leave it out");
   EXPECT_EQ(Shown({"rref", "-"}, "header.augmented_columns: 5"), "--augmented: 5");
-  EXPECT_EQ(Shown({"get", "h", "-o", "p", "--member=3"}, "first: 3: no"), "--member: 3: no");
+  EXPECT_EQ(Shown({"download", "h", "-o", "p", "--member=3"}, "first: 3: no"), "--member: 3: no");
   EXPECT_EQ(Shown({"solve", "h", "-"}, "send the right-hand sides as batch_rhs"),
             "solve with `solve-batch`");
   EXPECT_EQ(Shown({"solve", "h", "-"}, "options.max_refinement_steps: -1"), "--refine: -1");

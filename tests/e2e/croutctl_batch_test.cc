@@ -49,7 +49,7 @@ TEST_F(CroutctlBatchTest, FactorsSolvesAndDownloadsMembers) {
   EXPECT_THAT(ArrayValues(list + "_1.mtx"), ::testing::ElementsAre(2, 0.5));
 
   const std::string parts = directory_.File("lu");
-  const Json got = RunJson({"get", "elements", "--member=0", "-o", parts});
+  const Json got = RunJson({"download", "elements", "--member=0", "-o", parts});
   EXPECT_EQ(got["member"], 0);
   const auto l = ArrayValues(parts + "_L.mtx");
   const auto u = ArrayValues(parts + "_U.mtx");
@@ -214,10 +214,10 @@ TEST_F(CroutctlBatchTest, ExitsByWhatIsWrong) {
   EXPECT_EQ(exits({"solve-batch", dense, "--ones"}), 13);
   EXPECT_EQ(exits({"solve-batch", dense, rhs3_}), 13);
   EXPECT_EQ(exits({"solve-batch", "nobody", rhs3_}), 11);
-  EXPECT_EQ(exits({"get", handle, "--member=2", "-o", directory_.File("l")}), 12);
-  EXPECT_EQ(exits({"get", dense, "--member=0", "-o", directory_.File("l")}), 13);
-  EXPECT_EQ(exits({"get", handle, "-o", directory_.File("l")}), 13);
-  EXPECT_THAT(daemon_.Ctl({"get", handle, "-o", directory_.File("l")}).errors,
+  EXPECT_EQ(exits({"download", handle, "--member=2", "-o", directory_.File("l")}), 12);
+  EXPECT_EQ(exits({"download", dense, "--member=0", "-o", directory_.File("l")}), 13);
+  EXPECT_EQ(exits({"download", handle, "-o", directory_.File("l")}), 13);
+  EXPECT_THAT(daemon_.Ctl({"download", handle, "-o", directory_.File("l")}).errors,
               ::testing::HasSubstr("--member"));
 }
 

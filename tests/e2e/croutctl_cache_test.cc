@@ -11,7 +11,7 @@ TEST_F(CroutctlTest, ListInfoRenewReleaseRefactor) {
   EXPECT_EQ(RunJson({"list"})["factors"].size(), 1u);
   EXPECT_EQ(RunJson({"list", "--name=nobody"})["factors"].size(), 0u);
   EXPECT_EQ(RunJson({"list", "--tenant=other"})["factors"].size(), 0u);
-  EXPECT_EQ(RunJson({"info", handle})["handle"], handle);
+  EXPECT_EQ(RunJson({"describe", handle})["handle"], handle);
   EXPECT_THAT(RunJson({"renew", handle, "--lease=2h"})["lease_expire_time"].get<std::string>(),
               ::testing::MatchesRegex("20..-..-..T..:..:...*Z"));
   EXPECT_EQ(RunJson({"refactor", handle, matrix_})["version"], 2);
@@ -23,29 +23,29 @@ TEST_F(CroutctlTest, ListInfoRenewReleaseRefactor) {
 
 TEST_F(CroutctlTest, ANameStandsForTheNewestFactorOfIt) {
   const std::string older = RunJson({"factor", matrix_, "--name=demo"})["handle"];
-  EXPECT_EQ(RunJson({"info", "demo"})["handle"], older);
+  EXPECT_EQ(RunJson({"describe", "demo"})["handle"], older);
   EXPECT_LT(RunJson({"solve", "demo", "--ones"})["backward_error"], 1e-15);
   EXPECT_EQ(RunJson({"refactor", "demo", matrix_})["version"], 2);
   EXPECT_EQ(RunJson({"factor", matrix_, "--from=demo"})["handle"], older);
   EXPECT_EQ(RunJson({"renew", "demo"})["handle"], older);
   const std::string newer = RunJson({"factor", matrix_, "--name=demo"})["handle"];
-  const Finished info = daemon_.Ctl({"info", "demo", "--json"});
+  const Finished info = daemon_.Ctl({"describe", "demo", "--json"});
   EXPECT_EQ(Json::parse(info.output)["handle"], newer);
   EXPECT_EQ(Json::parse(info.errors)["warning"],
             "2 factors are named 'demo'; using the newest, " + newer);
   EXPECT_EQ(Json::parse(daemon_.Ctl({"release", "demo", "--json"}).output)["handle"], newer);
   EXPECT_EQ(RunJson({"release", "demo"})["handle"], older);
-  const Finished gone = daemon_.Ctl({"info", "demo"});
+  const Finished gone = daemon_.Ctl({"describe", "demo"});
   EXPECT_EQ(gone.exit_code, 11);
   EXPECT_THAT(gone.errors, ::testing::HasSubstr("no factor is named 'demo': it was never created"));
-  EXPECT_EQ(daemon_.Ctl({"info", ""}).exit_code, 12);
+  EXPECT_EQ(daemon_.Ctl({"describe", ""}).exit_code, 12);
 }
 
 TEST_F(CroutctlTest, AHandleTakesPrecedenceOverAName) {
   const std::string handle = Factor();
   const std::string other = RunJson({"factor", matrix_, "--name=" + handle})["handle"];
-  EXPECT_EQ(RunJson({"info", handle})["handle"], handle);
-  EXPECT_EQ(RunJson({"info", handle})["name"], "");
+  EXPECT_EQ(RunJson({"describe", handle})["handle"], handle);
+  EXPECT_EQ(RunJson({"describe", handle})["name"], "");
   EXPECT_NE(other, handle);
 }
 

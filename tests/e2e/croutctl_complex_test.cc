@@ -74,7 +74,7 @@ TEST_F(CroutctlTest, ComplexDeterminantsAndFactorsAreWritten) {
   EXPECT_NEAR(factor["determinant"]["log_abs"].get<double>(), std::log(2), 1e-15);
 
   const std::string prefix = directory_.File("c");
-  RunJson({"get", factor["handle"], "-o", prefix});
+  RunJson({"download", factor["handle"], "-o", prefix});
   using Complex = std::complex<double>;
   std::vector<Complex> parts[2];
   for (const auto& [name, values] : {std::pair("_L.mtx", &parts[0]), {"_U.mtx", &parts[1]}}) {

@@ -81,7 +81,7 @@ TEST_F(CroutctlTest, BenchKeepsItsRateAndComparesRuns) {
 
 TEST_F(CroutctlTest, PeopleGetTextWithTheSameFacts) {
   const std::string handle = Factor();
-  const Finished info = daemon_.Ctl({"info", handle});
+  const Finished info = daemon_.Ctl({"describe", handle});
   EXPECT_EQ(info.exit_code, 0);
   EXPECT_THAT(info.output, ::testing::ContainsRegex("handle +" + handle));
   EXPECT_THAT(info.output, ::testing::ContainsRegex("factor_dtype +f64"));
@@ -156,7 +156,7 @@ TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
   draining.process().Signal(SIGTERM);
   Finished finished;
   EXPECT_TRUE(Eventually([&] {
-    finished = draining.Ctl({"info", factor->handle()});
+    finished = draining.Ctl({"describe", factor->handle()});
     return finished.exit_code != 0;
   }));
   EXPECT_EQ(finished.exit_code, 15) << finished.errors;

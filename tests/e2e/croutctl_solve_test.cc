@@ -102,7 +102,7 @@ TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
   EXPECT_EQ(ArrayValues(x).size(), 3u);
   const Json kept = RunJson({"lu", matrix_, "--ones", "--keep", "--name=k", "--dtype=f32"});
   EXPECT_EQ(kept["factor"]["factor_dtype"], "f32");
-  EXPECT_EQ(RunJson({"info", kept["factor"]["handle"]})["name"], "k");
+  EXPECT_EQ(RunJson({"describe", kept["factor"]["handle"]})["name"], "k");
 }
 
 // The client allocates no memory for ones, whatever size a file or an option declares. The server
@@ -194,9 +194,9 @@ TEST_F(CroutctlTest, SingularMatricesWarnAndFailOnRequest) {
   EXPECT_EQ(expect({"refactor", handle, singular}, 13, kept), "");
   EXPECT_EQ(expect({"refactor", handle, singular, "--fail-singular"}, 10, kept), "");
   EXPECT_EQ(expect({"factor", singular, "--from", handle}, 13, kept), "");
-  EXPECT_EQ(RunJson({"info", handle})["version"], 1);
+  EXPECT_EQ(RunJson({"describe", handle})["version"], 1);
   expect({"refactor", handle, singular, "--replace-if-singular"}, 0, warning);
-  EXPECT_EQ(RunJson({"info", handle})["version"], 2);
+  EXPECT_EQ(RunJson({"describe", handle})["version"], 2);
 }
 
 // The first matrix is (3 -1 0; -1 4 -1; 0 -1 5), with one entry split over two lines. The next is
@@ -245,7 +245,7 @@ TEST_F(CroutctlTest, RefactorsByValuesAlone) {
             "2 1 -2\n3 2 -2\n2 2 8\n1 2 -2\n");
   refused(other, 13, "another pattern");
   EXPECT_EQ(daemon_.Ctl({"refactor", handle, a, "--values-only", "--dtype=f32"}).exit_code, 2);
-  EXPECT_EQ(RunJson({"info", handle})["version"], 2);
+  EXPECT_EQ(RunJson({"describe", handle})["version"], 2);
 }
 
 TEST_F(CroutctlTest, FailedCallsNameTheFactorThatTheyKept) {

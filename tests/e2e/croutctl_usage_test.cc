@@ -16,7 +16,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
   const std::string bad = directory_.File("bad.mtx");
   WriteFile(bad, "%%MatrixMarket this is no matrix\n");
   const std::vector<std::tuple<std::vector<std::string>, std::string, int>> refused = {
-      {{"info", "aaaaaaaaaaaaaaaaaaaaaaaaaa"}, "NOT_FOUND", 11},
+      {{"describe", "aaaaaaaaaaaaaaaaaaaaaaaaaa"}, "NOT_FOUND", 11},
       {{"solve", handle, "--ones"}, "FAILED_PRECONDITION", 13},
       {{"lu", singular_, "--ones"}, "FAILED_PRECONDITION", 13},
       {{"schur", singular_, "--leading=2"}, "FAILED_PRECONDITION", 13},
@@ -54,7 +54,8 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
     EXPECT_NE(error["message"], "");
   }
   EXPECT_EQ(
-      Json::parse(daemon_.Ctl({"--json", "info", std::string(26, 'a')}).errors)["error"]["reason"],
+      Json::parse(
+          daemon_.Ctl({"--json", "describe", std::string(26, 'a')}).errors)["error"]["reason"],
       "HANDLE_UNKNOWN");
   EXPECT_THAT(daemon_.Ctl({"schur", singular_, "--leading=2"}).errors,
               ::testing::HasSubstr("the leading block (order 2) is singular: row 2 (1-based) is"));

@@ -47,7 +47,7 @@ absl::Status RunList(Session* session, const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::Status RunInfo(Session* session, const std::string& name) {
+absl::Status RunDescribe(Session* session, const std::string& name) {
   const auto handle = session->Handle(name);
   if (!handle.ok()) return handle.status();
   const auto factor = session->client().Describe(*handle, session->call());
@@ -124,9 +124,9 @@ void AddCacheCommands(CLI::App* app, Session* session) {
                                        [=] { return RunList(session, *name); });
   BeginSection(list, "Filter");
   list->add_option("--name", *name, "List only the factors with this name")->type_name("NAME");
-  CLI::App* info = session->AddCommand(app, "info", "Show the properties of a factor",
-                                       [=] { return RunInfo(session, *factor); });
-  AddFactorArgument(info, factor.get());
+  CLI::App* describe = session->AddCommand(app, "describe", "Show the properties of a factor",
+                                           [=] { return RunDescribe(session, *factor); });
+  AddFactorArgument(describe, factor.get());
   CLI::App* iterations = session->AddCommand(
       app, "iterations", "Show the sweeps of an iterative method for each section",
       [=] { return RunIterations(session, *factor); });

@@ -15,15 +15,15 @@
 namespace crout::cli {
 namespace {
 
-struct GetArguments {
+struct DownloadArguments {
   std::string factor;
   std::optional<int64_t> member;  // member of a batch
   std::string prefix;
   FileFormat format = FileFormat::kMatrixMarket;
 };
 
-absl::Status RunGetMember(Session* session, int64_t number, ArrayFiles* files,
-                          const std::string& handle) {
+absl::Status DownloadMember(Session* session, int64_t number, ArrayFiles* files,
+                            const std::string& handle) {
   const auto member = session->client().GetMembers(handle, number, 1, session->call());
   if (!member.ok()) return member.status();
   absl::Status status = WriteMember(files, *member);
@@ -34,7 +34,7 @@ absl::Status RunGetMember(Session* session, int64_t number, ArrayFiles* files,
   return absl::OkStatus();
 }
 
-absl::Status RunGetSparse(Session* session, ArrayFiles* files, const std::string& handle) {
+absl::Status DownloadSparse(Session* session, ArrayFiles* files, const std::string& handle) {
   const auto factors = session->client().GetSparseFactors(handle, session->call());
   if (!factors.ok()) return factors.status();
   absl::Status status = WriteSparseFactors(files, *factors);
@@ -44,12 +44,12 @@ absl::Status RunGetSparse(Session* session, ArrayFiles* files, const std::string
   return absl::OkStatus();
 }
 
-absl::Status RunGet(Session* session, const GetArguments& arguments) {
+absl::Status RunDownload(Session* session, const DownloadArguments& arguments) {
   ArrayFiles files(arguments.prefix, arguments.format);
   if (files.in_archive()) session->ReportOnStandardError();
   const auto handle = session->Handle(arguments.factor);
   if (!handle.ok()) return handle.status();
-  if (arguments.member) return RunGetMember(session, *arguments.member, &files, *handle);
+  if (arguments.member) return DownloadMember(session, *arguments.member, &files, *handle);
   const auto factor = session->client().Describe(*handle, session->call());
   if (!factor.ok()) return factor.status();
   if (factor->has_batch()) {
@@ -57,7 +57,7 @@ absl::Status RunGet(Session* session, const GetArguments& arguments) {
         absl::StrCat("the factor is a batch of ", factor->batch().members(),
                      " members. Select one with --member, counted from 0"));
   }
-  if (factor->has_sparse()) return RunGetSparse(session, &files, *handle);
+  if (factor->has_sparse()) return DownloadSparse(session, &files, *handle);
   v1::GetFactorsRequest request;
   request.set_handle(*handle);
   v1::GetFactorsHeader header;
@@ -80,28 +80,29 @@ absl::Status RunGet(Session* session, const GetArguments& arguments) {
 
 }  // namespace
 
-void AddGetCommand(CLI::App* app, Session* session) {
-  const auto arguments = std::make_shared<GetArguments>();
-  CLI::App* get =
-      session->AddCommand(app, "get", "Download L, U, the permutations and the scales of a factor",
-                          [=] { return RunGet(session, *arguments); });
-  AddFactorArgument(get, &arguments->factor);
-  BeginSection(get, "Input");
-  get->add_option("--member", arguments->member, "Member of a batch, counted from 0")
+void AddDownloadCommand(CLI::App* app, Session* session) {
+  const auto arguments = std::make_shared<DownloadArguments>();
+  CLI::App* download = session->AddCommand(
+      app, "download", "Download L, U, the permutations and the scales of a factor",
+      [=] { return RunDownload(session, *arguments); });
+  AddFactorArgument(download, &arguments->factor);
+  BeginSection(download, "Input");
+  download->add_option("--member", arguments->member, "Member of a batch, counted from 0")
       ->check(InRange(int64_t{0}, int64_t{1} << 31));
-  BeginSection(get, "Output");
-  get->add_option(
-         "-o,--output", arguments->prefix,
-         "Prefix of the files PREFIX_L, PREFIX_U, PREFIX_p (row permutation), PREFIX_row_scales "
-         "and "
-         "PREFIX_col_scales (if the matrix was scaled), and PREFIX_q (column permutation of a "
-         "sparse factor). -: write one .npz archive to standard output, with the report on "
-         "standard error: L, U, p, ...; for a sparse factor L_data, L_indices, L_indptr, U_data, "
-         "..., the arguments of scipy.sparse.csr_array")
+  BeginSection(download, "Output");
+  download
+      ->add_option(
+          "-o,--output", arguments->prefix,
+          "Prefix of the files PREFIX_L, PREFIX_U, PREFIX_p (row permutation), PREFIX_row_scales "
+          "and "
+          "PREFIX_col_scales (if the matrix was scaled), and PREFIX_q (column permutation of a "
+          "sparse factor). -: write one .npz archive to standard output, with the report on "
+          "standard error: L, U, p, ...; for a sparse factor L_data, L_indices, L_indptr, U_data, "
+          "..., the arguments of scipy.sparse.csr_array")
       ->type_name("PREFIX|-")
       ->required();
   AddFormatOption(
-      get, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kText},
+      download, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kText},
       [=](FileFormat format) { arguments->format = format; },
       "Format of the files: mtx (Matrix Market, permutations from 1), npy or txt (permutations "
       "from 0, sparse factors as compressed rows) [default: mtx]");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the matrices that croutctl get, schur and rref write.
+// Tests the matrices that croutctl download, schur and rref write.
 #include <fstream>
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
   EXPECT_TRUE(schur["timings"].is_object());
   EXPECT_EQ(schur["factor"]["n"], 1);
   EXPECT_EQ(schur["factor"]["algorithm"], "cmpp");
-  EXPECT_EQ(RunJson({"info", schur["factor"]["handle"]})["name"], "a11");
+  EXPECT_EQ(RunJson({"describe", schur["factor"]["handle"]})["name"], "a11");
   EXPECT_LT(RunJson({"solve", schur["factor"]["handle"], "--ones"})["backward_error"], 1e-15);
   RunJson({"schur", matrix_, "--leading=3"});
 }
@@ -73,7 +73,7 @@ TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {
     const std::string handle =
         RunJson({"factor", matrix_, std::string("--algorithm=") + algorithm})["handle"];
     const std::string prefix = directory_.File(algorithm);
-    const Json written = RunJson({"get", handle, "-o", prefix});
+    const Json written = RunJson({"download", handle, "-o", prefix});
     EXPECT_THAT(Strings(written["files"]),
                 ::testing::ElementsAre(prefix + "_L.mtx", prefix + "_U.mtx", prefix + "_p.mtx"));
     const auto l = ArrayValues(prefix + "_L.mtx");
@@ -130,7 +130,7 @@ TEST_F(CroutctlTest, GetWritesSparseFactorsThatMultiplyBack) {
   for (const char* equilibrate : {"--equilibrate=off", "--equilibrate=on"}) {
     const std::string handle =
         RunJson({"factor", matrix, "--algorithm=multifrontal", equilibrate})["handle"];
-    const Json written = RunJson({"get", handle, "-o", prefix});
+    const Json written = RunJson({"download", handle, "-o", prefix});
     EXPECT_THAT(Strings(written["files"]),
                 ::testing::IsSupersetOf(
                     {prefix + "_L.mtx", prefix + "_U.mtx", prefix + "_p.mtx", prefix + "_q.mtx"}));
@@ -161,7 +161,7 @@ TEST_F(CroutctlTest, GetWritesTheScalesToo) {
   WriteFile(badly_scaled, "%%MatrixMarket matrix array real general\n2 2\n4e9\n1\n1e9\n3e-9\n");
   const std::string handle = RunJson({"factor", badly_scaled, "--equilibrate=on"})["handle"];
   const std::string prefix = directory_.File("scaled");
-  const Json written = RunJson({"get", handle, "-o", prefix});
+  const Json written = RunJson({"download", handle, "-o", prefix});
   EXPECT_THAT(Strings(written["files"]),
               ::testing::ElementsAre(prefix + "_L.mtx", prefix + "_U.mtx", prefix + "_p.mtx",
                                      prefix + "_row_scales.mtx", prefix + "_col_scales.mtx"));
@@ -184,11 +184,11 @@ TEST_F(CroutctlTest, GetWritesTheScalesToo) {
 TEST_F(CroutctlTest, GetWritesNumPysFormatWithRowsFromZero) {
   const std::string handle = Factor();
   const std::string prefix = directory_.File("np");
-  const Json written = RunJson({"get", handle, "-o", prefix, "--format=npy"});
+  const Json written = RunJson({"download", handle, "-o", prefix, "--format=npy"});
   EXPECT_EQ(written["files"][2], prefix + "_p.npy");
   EXPECT_THAT(ReadFile(prefix + "_p.npy"), ::testing::HasSubstr("'<i8'"));
   EXPECT_THAT(ReadFile(prefix + "_p.npy"), ::testing::HasSubstr("'shape': (3,)"));
-  RunJson({"get", handle, "-o", prefix, "--format=txt"});
+  RunJson({"download", handle, "-o", prefix, "--format=txt"});
   EXPECT_EQ(ReadFile(prefix + "_p.txt"), "1\n0\n2\n");
 }
 
@@ -197,8 +197,8 @@ TEST_F(CroutctlTest, GetWritesAnArchiveToStandardOutput) {
   WriteFile(badly_scaled, "%%MatrixMarket matrix array real general\n2 2\n4e9\n1\n1e9\n3e-9\n");
   const std::string handle = RunJson({"factor", badly_scaled, "--equilibrate=on"})["handle"];
   const std::string prefix = directory_.File("f");
-  RunJson({"get", handle, "-o", prefix, "--format=npy"});
-  const Finished got = daemon_.Ctl({"get", handle, "-o", "-", "--json"});
+  RunJson({"download", handle, "-o", prefix, "--format=npy"});
+  const Finished got = daemon_.Ctl({"download", handle, "-o", "-", "--json"});
   ASSERT_EQ(got.exit_code, 0) << got.errors;
   EXPECT_THAT(Strings(Json::parse(got.errors)["files"]),
               ::testing::ElementsAre("L", "U", "p", "row_scales", "col_scales"));
@@ -213,7 +213,7 @@ TEST_F(CroutctlTest, GetWritesAnArchiveToStandardOutput) {
     RunJson({"lu", identity, absl::StrCat(prefix, "_", part, ".npy"), "-o", in_file});
     EXPECT_EQ(ReadFile(in_archive), ReadFile(in_file)) << part;
   }
-  EXPECT_EQ(RunInShell({"get", handle, "-o", "-"}, ">/dev/full").exit_code, 19);
+  EXPECT_EQ(RunInShell({"download", handle, "-o", "-"}, ">/dev/full").exit_code, 19);
 }
 
 // Returns the numbers that croutctl reads from an array file or from an array in an archive.
@@ -235,14 +235,14 @@ TEST_F(CroutctlTest, GetWritesSparseFactorsAsCompressedRowsWhereNumPyReadsThem) 
   WriteFile(matrix, "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 2\n1 2 4\n2 2 3\n");
   const std::string handle =
       RunJson({"factor", matrix, "--algorithm=klu", "--equilibrate=off"})["handle"];
-  const Finished got = daemon_.Ctl({"get", handle, "-o", "-", "--json"});
+  const Finished got = daemon_.Ctl({"download", handle, "-o", "-", "--json"});
   ASSERT_EQ(got.exit_code, 0) << got.errors;
   EXPECT_THAT(Strings(Json::parse(got.errors)["files"]),
               ::testing::ElementsAre("L_data", "L_indices", "L_indptr", "U_data", "U_indices",
                                      "U_indptr", "p", "q"));
   WriteFile(archive, got.output);
   const std::string prefix = directory_.File("two");
-  RunJson({"get", handle, "-o", prefix, "--format=npy"});
+  RunJson({"download", handle, "-o", prefix, "--format=npy"});
   const auto part = [&](const std::string& name, size_t size) {
     const auto numbers = NumbersOf(&daemon_, directory_, absl::StrCat(archive, ":", name), size);
     EXPECT_EQ(NumbersOf(&daemon_, directory_, absl::StrCat(prefix, "_", name, ".npy"), size),
