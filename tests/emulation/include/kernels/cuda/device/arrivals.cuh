@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The device's arrival counters on host threads.
+// Emulates the device's arrival counters on host threads.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_ARRIVALS_CUH_
 
@@ -12,7 +12,7 @@ namespace crout::cuda {
 
 inline void SignalArrival(int32_t* count) { std::atomic_ref<int32_t>(*count).fetch_add(1); }
 
-// Blocks run one after the other here, so a missing arrival will never come.
+// Aborts if an arrival is missing. Blocks run one after the other here, so waiting would not help.
 inline void AwaitArrivals(const int32_t* count, int32_t expected) {
   if (std::atomic_ref<int32_t>(*const_cast<int32_t*>(count)).load() < expected) std::abort();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The grid barrier of a cooperative launch on host threads.
+// Emulates the grid barrier of a cooperative launch on host threads.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_GRID_BARRIER_CUH_
 
