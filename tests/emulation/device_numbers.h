@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Element types of device code: conversions and random values for its tests.
+// Conversions and random values of the element types T of device code: float, double and Complex.
 #ifndef CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_
 #define CROUT_TESTS_EMULATION_DEVICE_NUMBERS_H_
 
@@ -14,7 +14,7 @@
 
 namespace crout::cuda {
 
-// The float64 counterpart of T.
+// The host's float64 or complex128, for a real or complex T.
 template <class T>
 using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
 inline double ToHostFloat64(double x) { return x; }
@@ -23,7 +23,7 @@ std::complex<double> ToHostFloat64(const Complex<Part>& x) {
   return {x.re, x.im};
 }
 
-// Rounds a float64 value to T.
+// Rounds both parts of `x` to T.
 template <class T>
 T Narrowed(const Wide<T>& x) {
   using Part = RealPart<T>;
@@ -34,7 +34,7 @@ T Narrowed(const Wide<T>& x) {
   }
 }
 
-// rows x columns, column-major, real and imaginary parts uniform in [-1, 1).
+// Returns a rows x columns matrix, column-major. Real and imaginary parts are uniform in [-1, 1).
 template <class T>
 std::vector<T> Random(int64_t rows, int64_t columns, uint64_t seed = 3) {
   const testing::HostMatrix parts = testing::RandomMatrix(rows, 2 * columns, seed);

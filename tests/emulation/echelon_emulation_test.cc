@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the device code of the reduced row echelon form on host threads.
+// Tests the device code of the reduced row echelon form on host threads.
 #include "kernels/cuda/gauss_jordan/echelon_panel.cuh"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ unsigned BlocksFor(int64_t threads) {
   return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
 }
 
-// Launches the kernels in the order of echelon_form.cc. `stop` is the host's stop flag throughout.
+// Runs the kernels in the order of echelon_form.cc. `stop` is the constant value of the stop flag.
 template <class T>
 Reduced<T> Reduce(std::vector<T> a, int64_t rows, int64_t cols, int64_t eligible, double tolerance,
                   uint32_t stop = 0, bool follows_growth = false) {
@@ -77,7 +77,7 @@ class EchelonEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<double, Complex<float>>;
 TYPED_TEST_SUITE(EchelonEmulationTest, Types);
 
-// In every nine columns, each of the last five is the sum of the two columns before it.
+// Among every nine columns, each of the last five columns is the sum of the two columns before it.
 TYPED_TEST(EchelonEmulationTest, PivotColumnsAndTheRowSpace) {
   using T = TypeParam;
   constexpr int64_t kRows = 30;
@@ -137,8 +137,8 @@ TYPED_TEST(EchelonEmulationTest, ReportsTheLeastPivotAndTheLargestRejected) {
   EXPECT_EQ(all.rejected, 0);
 }
 
-// Wilkinson's matrix, whose last column doubles with each pivot: as the last column of two panels,
-// as a column right of the only panel, and as an augmented column.
+// The last column of Wilkinson's matrix doubles with each pivot. It is the last column of a panel,
+// a column to the right of the only panel with pivots, or an augmented column.
 TYPED_TEST(EchelonEmulationTest, MeasuresTheLargestElementOfU) {
   using T = TypeParam;
   const auto wilkinson = [](int64_t n) {
@@ -182,7 +182,8 @@ TYPED_TEST(EchelonEmulationTest, TheLargestElementOfUIsThatOfGaussianElimination
   EXPECT_NEAR(state.max_abs_u, largest, 1e-3 * largest);
 }
 
-// [1 1000; 0 0.5]: the largest entry of the second column is 1000, and its candidate pivot is 0.5.
+// In the second column of [1 1000; 0 0.5], the largest entry is 1000 and the candidate pivot is
+// 0.5.
 TYPED_TEST(EchelonEmulationTest, TheToleranceFollowsGrowth) {
   using T = TypeParam;
   const std::vector<T> a{1, 0, 1000, T(0.5F)};
@@ -191,7 +192,7 @@ TYPED_TEST(EchelonEmulationTest, TheToleranceFollowsGrowth) {
   EXPECT_EQ(Reduce(a, 2, 2, 2, 4e-4, 0, /*follows_growth=*/true).state.rank, 2);
 }
 
-// A = B C with integer entries and rank 40. The entries left below the pivots are rounding errors.
+// A = B C has integer entries and rank 40. After 40 pivots, the entries below are rounding errors.
 TYPED_TEST(EchelonEmulationTest, FindsTheRankOfProductsOfIntegers) {
   using T = TypeParam;
   constexpr int64_t kRows = 50;

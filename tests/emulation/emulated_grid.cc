@@ -56,19 +56,19 @@ struct Fiber {
   Self self;
   ucontext_t context;
   std::unique_ptr<std::byte[]> stack;
-  // Set while the fiber waits.
+  // The condition of a waiting fiber.
   std::optional<absl::FunctionRef<bool()>> ready;
   bool ended = false;
 };
 
-// The fibers of the grid that runs, and the context of the function that switches between them.
+// The fibers of the running grid, and the context of the scheduler, which switches between them.
 struct Grid {
   std::vector<Fiber> fibers;
   Fiber* running = nullptr;
   ucontext_t scheduler;
   const std::function<void()>* body = nullptr;
 #ifdef CROUT_ADDRESS_SANITIZED
-  void* fake_stack = nullptr;  // of the scheduler
+  void* fake_stack = nullptr;  // the scheduler's stack
   const void* stack = nullptr;
   size_t stack_bytes = 0;
 #endif
@@ -77,7 +77,7 @@ Grid* current = nullptr;
 
 Self& self() { return current->running->self; }
 
-// Returns to the scheduler. `last`: the fiber ends.
+// Switches to the scheduler. If `last`, the fiber has ended and never continues.
 void SwitchToScheduler([[maybe_unused]] bool last) {
 #ifdef CROUT_ADDRESS_SANITIZED
   void* fake_stack = nullptr;
@@ -113,7 +113,8 @@ void SwitchTo(Fiber& fiber) {
 }
 
 void RunThreads(const std::vector<Self>& selves, const std::function<void()>& body) {
-  // Stacks of earlier grids are used again: touching new memory would take most of the time.
+  // Grids reuse the stacks of earlier grids. The first use of new memory would take most of the
+  // time.
   static std::vector<std::unique_ptr<std::byte[]>> stacks;
   Grid grid;
   grid.body = &body;
@@ -127,7 +128,7 @@ void RunThreads(const std::vector<Self>& selves, const std::function<void()>& bo
       fiber.stack = std::move(stacks.back());
       stacks.pop_back();
 #ifdef CROUT_ADDRESS_SANITIZED
-      __asan_unpoison_memory_region(fiber.stack.get(), kStackBytes);  // frames that never returned
+      __asan_unpoison_memory_region(fiber.stack.get(), kStackBytes);  // frames of an ended fiber
 #endif
     }
     getcontext(&fiber.context);
@@ -138,7 +139,7 @@ void RunThreads(const std::vector<Self>& selves, const std::function<void()>& bo
   }
   current = &grid;
   const size_t count = grid.fibers.size();
-  static std::minstd_rand random;  // the same orders in every run of the program
+  static std::minstd_rand random;  // every run of the program has the same orders
   for (size_t left = count; left > 0;) {
     bool progress = false;
     const size_t first = random() % count;

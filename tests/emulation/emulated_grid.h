@@ -2,9 +2,13 @@
 
 // A grid of CUDA threads on the host.
 //
-// Each CUDA thread is a fiber, and one host thread runs all fibers: each until it waits for others
-// or ends. The fibers run in varying orders, so that a missing barrier changes results. Under
-// ThreadSanitizer, which then finds races of device code, each CUDA thread is a host thread.
+// Each CUDA thread is a fiber. One host thread runs all fibers, each of them until it waits or
+// ends. The order of the fibers varies, so that a missing barrier changes results. Under
+// ThreadSanitizer, each CUDA thread is a host thread, so that ThreadSanitizer detects races of
+// device code.
+//
+// Except for RunEmulatedGrid and RunEmulatedBlocks, only emulated threads call these functions.
+// Only one grid runs at a time.
 #ifndef CROUT_TESTS_EMULATION_EMULATED_GRID_H_
 #define CROUT_TESTS_EMULATION_EMULATED_GRID_H_
 
@@ -26,13 +30,14 @@
 
 namespace crout {
 
-// Lets other threads of the grid run until `ready` returns true. Aborts if every thread waits.
+// Runs other threads of the grid until `ready` returns true. Aborts if every thread waits; under
+// ThreadSanitizer, waits forever.
 void WaitUntil(absl::FunctionRef<bool()> ready);
 
 #ifdef CROUT_THREAD_SANITIZED
 using EmulatedBarrier = std::barrier<>;
 #else
-// The part of std::barrier that is used here, for fibers.
+// Replaces std::barrier for fibers, with the functions that are used here.
 class EmulatedBarrier {
  public:
   explicit EmulatedBarrier(ptrdiff_t threads) : threads_(threads) {}
@@ -49,26 +54,26 @@ class EmulatedBarrier {
 };
 #endif
 
-// Threads that share memory and synchronize. Only these threads call the methods.
+// A block of threads with its shared memory.
 class EmulatedBlock {
  public:
   static constexpr int kWarp = 32;
-  static constexpr size_t kMemory = 1 << 16;
+  static constexpr size_t kMemory = 1 << 16;  // bytes of shared memory
 
   // `threads` must be a multiple of the warp size.
   explicit EmulatedBlock(unsigned threads);
 
   void Sync() { all_.arrive_and_wait(); }
   void SyncWarp();
-  // Synchronizes the block and returns whether `predicate` is true for any thread.
+  // Synchronizes the block and returns whether `predicate` is true for at least one thread.
   bool SyncOr(bool predicate);
   unsigned threads() const { return static_cast<unsigned>(slots_.size()); }
-  // Removes a returning thread from later synchronizations.
+  // Removes the calling thread from later synchronizations, because its kernel has returned.
   void Leave();
   std::byte* memory() { return memory_.data(); }
 
-  // Folds over the lanes of the warp in order: result = f(result, value of the lane, lane),
-  // starting with `start`.
+  // Synchronizes the warp and combines the values of its lanes in order: for each lane,
+  // result = f(result, value of the lane, lane). The initial result is `start`.
   template <class V, class F>
   V OverWarp(V value, V start, F f) {
     static_assert(sizeof(V) <= sizeof(uint64_t));
@@ -94,7 +99,7 @@ class EmulatedBlock {
   alignas(256) std::array<std::byte, kMemory> memory_;
 };
 
-// Blocks that access each other's memory: one cluster.
+// The blocks of one cluster, which access each other's shared memory.
 class EmulatedGrid {
  public:
   EmulatedGrid(unsigned blocks, unsigned threads);
@@ -103,8 +108,8 @@ class EmulatedGrid {
   unsigned blocks() const { return static_cast<unsigned>(blocks_.size()); }
   void Sync() { all_.arrive_and_wait(); }
 
-  // Associates an object with an address in the blocks' memory. The object is stored outside this
-  // memory.
+  // Associates an object with an address in the blocks' shared memory (shared_memory.cuh), without
+  // storing it there. Attached() throws std::out_of_range if there is none.
   void Attach(uint32_t address, std::shared_ptr<void> object);
   std::shared_ptr<void> Attached(uint32_t address);
 
@@ -124,17 +129,18 @@ struct EmulatedBlocks {
 class EmulatedThread {
  public:
   static unsigned Index();
-  static unsigned Threads();  // of the block
+  static unsigned Threads();  // number of threads in the block
   static const EmulatedBlocks& BlockIndex();
-  static const EmulatedBlocks& Blocks();  // of the grid
+  static const EmulatedBlocks& Blocks();  // number of blocks in the grid
   static EmulatedBlock& Block();
   static EmulatedGrid& Grid();
 };
 
-// Runs `body` in every thread of the grid.
+// Runs `body` in every thread of a grid of `blocks` blocks with `threads` threads each, and waits.
+// The blocks can synchronize.
 void RunEmulatedGrid(unsigned blocks, unsigned threads, const std::function<void()>& body);
 
-// Runs `body` in every thread, one block after the other. For grids whose blocks do not
+// Runs `body` in every thread of a grid, one block after the other, and waits. The blocks must not
 // synchronize.
 void RunEmulatedBlocks(const EmulatedBlocks& blocks, unsigned threads,
                        const std::function<void()>& body);

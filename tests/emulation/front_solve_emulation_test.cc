@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the device code of solves with fronts on host threads. Two fronts and every operation are
-// compared with products of the factors.
+// Tests the device code of solves with fronts on host threads. Compares solves with two fronts and
+// every operation with products of the factors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,17 +20,17 @@
 namespace crout::cuda {
 namespace {
 
-// A heavy front needs several steps, the last with a partial tile, and has more rows than a block
-// has threads. A light front is processed by one warp.
+// Numbers of columns of a child front. One warp processes a light front. A heavy front has more
+// rows than a block has threads and needs several steps, the last of them with a partial tile.
 constexpr int32_t kHeavy = kSolveTile<double> + 20;
 constexpr int32_t kLight = 20;
 constexpr int32_t kBorder = 110;
 static_assert(kLight <= kLightColumns && kLight + kBorder <= kLightFront);
-constexpr int32_t kBefore = 7;  // rows of the parent before the child's border
+constexpr int32_t kBefore = 7;  // number of the parent's rows before the child's border
 constexpr int32_t kParentColumns = kBefore + kBorder;
 
-// kRandom: random well-conditioned triangles. kSmooth: only diagonal blocks, which are the factors
-// of a nearly singular smooth kernel.
+// The triangles of kRandom are random and well-conditioned. The factors of kSmooth are block
+// diagonal; each block is the factor of a nearly singular smooth kernel.
 enum class Blocks { kRandom, kSmooth };
 
 template <class T, int32_t kChildColumns>
@@ -50,7 +50,7 @@ class Tree {
     for (const Front& front : fronts_) {
       const MatrixView<T> panel = front.Panel(factor_.data());
       for (int32_t k = 0; k < front.d1; ++k) panel(k, k) = panel(k, k) + T{2};
-      // Row k is exchanged with the row at the mirrored position.
+      // The permutation reverses the rows.
       for (int32_t k = 0; k < front.d1; ++k) permutation_.push_back(front.d1 - 1 - k);
       for (int32_t k = 0; blocks == Blocks::kSmooth && k + kBlock <= front.d1; k += kBlock) {
         FactorSmooth(panel, k);
@@ -58,7 +58,7 @@ class Tree {
     }
   }
 
-  // Returns op(A)^-1 b, where the rows of A, permuted, are L U. b and x are kOrder x columns.
+  // Returns op(A)^-1 b. A with permuted rows is L U; b and the result are kOrder x columns.
   std::vector<T> Solve(Op op, int columns, const std::vector<T>& b) {
     std::vector<T> by_front(b.size()), x(b.size()), left(kBorder * columns);
     FrontSolve<T> solve;
@@ -97,15 +97,15 @@ class Tree {
     return solution;
   }
 
-  // Returns op(A) x for a given x. The solution for a random right-hand side could be so large that
-  // its scale would hide errors.
+  // Returns the right-hand sides op(A) x. With random right-hand sides, solutions could be so large
+  // that the test would detect no errors.
   std::vector<T> RightHandSides(Op op, int columns, const std::vector<T>& x) const {
     std::vector<T> b;
     for (const Wide<T>& value : Product<false>(op, columns, x)) b.push_back(Narrowed<T>(value));
     return b;
   }
 
-  // Returns the largest elementwise |op(A) x - b| / (|op(L)| |op(U)| |x|), in roundoffs.
+  // Returns the largest elementwise error |op(A) x - b| / (|op(L)| |op(U)| |x|), in roundoffs.
   double BackwardError(Op op, int columns, const std::vector<T>& x, const std::vector<T>& b) const {
     const std::vector<Wide<T>> product = Product<false>(op, columns, x);
     const std::vector<Wide<T>> scale = Product<true>(op, columns, x);
@@ -120,7 +120,7 @@ class Tree {
  private:
   static constexpr int32_t kBlock = 16;
 
-  // Sets the block of the panel that begins at (first, first) to L and U of exp(-((i - j) / 3)^2).
+  // Sets the panel's diagonal block from row `first` on to L and U of exp(-((i - j) / 3)^2).
   static void FactorSmooth(const MatrixView<T>& panel, int32_t first) {
     double a[kBlock][kBlock];
     for (int i = 0; i < kBlock; ++i) {
@@ -137,7 +137,7 @@ class Tree {
     }
   }
 
-  // Returns op(A) x in float64, or the product of the absolute values.
+  // Returns op(A) x in float64, or the product of the absolute values if kAbsolute.
   template <bool kAbsolute>
   std::vector<Wide<T>> Product(Op op, int columns, const std::vector<T>& x) const {
     std::vector<Wide<T>> product;
@@ -183,8 +183,7 @@ class Tree {
     const int64_t d1 = kChildColumns;
     if (std::min(i, j) >= d1) return ToHostFloat64(parent.Panel(factor)(i - d1, j - d1));
     if (std::max(i, j) < d1) return ToHostFloat64(child.Panel(factor)(i, j));
-    // The child's contribution is subtracted from the parent's rows before the parent exchanges
-    // them.
+    // The child's contribution is subtracted before the parent's rows are exchanged.
     const int64_t border = (upper ? j - d1 : permutation_[i]) - kBefore;
     if (border < 0 || border >= kBorder) return 0;
     return ToHostFloat64(upper ? child.U12(factor)(i, border)

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds the products of irregular batches for host threads.
+// Compiles the products of irregular batches for host threads.
 #include "kernels/cuda/irr_lu/irr_gemm.cu"

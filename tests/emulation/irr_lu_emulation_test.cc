@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the kernels that factor members of irregular batches on host threads. Checks every element.
-// Under ThreadSanitizer it also checks every synchronization between the warps of a block.
+// Tests the kernels that factor members of irregular batches on host threads. Checks every element.
+// Under ThreadSanitizer, also checks the synchronization between the warps of a block.
 #include "kernels/cuda/irr_lu/lu_kernels.cuh"
 
 #include <gtest/gtest.h>
@@ -45,9 +45,10 @@ Member<T> RandomMember(int32_t rows, int32_t cols, uint64_t seed = 3) {
   return {rows, cols, Random<T>(rows, cols, seed)};
 }
 
-// A random member for the exchange of rows. In the kernel, all lanes whose pivots are in the same
-// row write the same value to that row, which ThreadSanitizer reports as a race. Under
-// ThreadSanitizer the pivots are in distinct rows: row k is exchanged with row k + rows / 2.
+// Returns a random member whose factorization exchanges rows. In the kernel, lanes with pivots in
+// the same row write the same value to that row, which ThreadSanitizer reports as a race. Under
+// ThreadSanitizer, row k is therefore exchanged with row k + rows / 2, so that all pivots are in
+// distinct rows.
 template <class T>
 Member<T> ExchangedMember(int32_t rows, int32_t cols, uint64_t seed = 3) {
   Member<T> a = RandomMember<T>(rows, cols, seed);
@@ -59,10 +60,10 @@ Member<T> ExchangedMember(int32_t rows, int32_t cols, uint64_t seed = 3) {
   return a;
 }
 
-constexpr int kPadding = 3;  // unused rows between columns
+constexpr int kPadding = 3;  // number of unused elements between columns
 
-// Packs the members, runs `launch(batch, order)` and unpacks them. If `least` > 0, no pivot may be
-// smaller.
+// Packs the members, calls launch(batch, order) and returns the factored members. If `least` > 0,
+// the kernel must replace smaller pivots.
 template <class T, class Launch>
 std::vector<Factored<T>> Run(const std::vector<Member<T>>& members, RealPart<T> least,
                              Launch launch) {
@@ -114,8 +115,8 @@ std::vector<Factored<T>> Factor(MemberTeam team, const std::vector<Member<T>>& m
   });
 }
 
-// Expects PA = LU up to roundoff, elements of L no larger than LAPACK's pivoting permits, and
-// `info`.
+// Expects `info`, PA = LU up to roundoff, and no elements of L above the bound of LAPACK's
+// pivoting.
 template <class T>
 void ExpectFactorOf(const Member<T>& a, const Factored<T>& factored, int32_t info = 0) {
   SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << ' ' << a.rows << " x " << a.cols);
@@ -167,7 +168,7 @@ TYPED_TEST(IrrLuEmulationTest, AWarpForEachMember) {
 }
 
 TYPED_TEST(IrrLuEmulationTest, AWarpSolvesWithAMember) {
-  constexpr int32_t kOrder = 19, kColumns = 6;  // more columns than one pass of the solve
+  constexpr int32_t kOrder = 19, kColumns = 6;  // a solve needs more than one pass for the columns
   const auto a = RandomMember<TypeParam>(kOrder, kOrder);
   const auto factored = Factor<TypeParam>(MemberTeam::kWarp, {a})[0];
   const MatrixView<const TypeParam> lu = {factored.lu.a.data(), kOrder, kOrder, kOrder};
@@ -191,8 +192,8 @@ TYPED_TEST(IrrLuEmulationTest, AWarpSolvesWithAMember) {
   }
 }
 
-// Panels with one row and with two rows per thread, columns to the right of the panels, and row
-// exchanges to their left.
+// Panels have one or two rows per thread. Some members have columns to the right of the panels, and
+// row exchanges to their left.
 TYPED_TEST(IrrLuEmulationTest, ABlockForEachMember) {
   using Blocking = MemberBlocking<TypeParam>;
   const std::vector<Member<TypeParam>> members = {
@@ -203,7 +204,7 @@ TYPED_TEST(IrrLuEmulationTest, ABlockForEachMember) {
   for (size_t m = 0; m < members.size(); ++m) ExpectFactorOf(members[m], factored[m]);
 }
 
-// More rows than fit in registers.
+// The panel has more rows than fit in registers.
 TYPED_TEST(IrrLuEmulationTest, LongPanelsWhereTheyAre) {
   const std::vector<Member<TypeParam>> members = {RandomMember<TypeParam>(1030, 5)};
   const auto factored = Run<TypeParam>(

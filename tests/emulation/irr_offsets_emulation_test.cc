@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the device code of irr_getf2 and irr_trsm on host threads: at offsets, and with members that
-// are not finite. tests/gpu/irr_offsets_test.cc runs the same cases on a GPU.
+// Tests the device code of irr_getf2 and irr_trsm on host threads: with offsets, and with members
+// that are not finite. tests/gpu/irr_offsets_test.cc runs the same cases on a GPU.
 #include <complex>
 #include <memory>
 #include <numeric>
@@ -61,8 +61,8 @@ struct OnHost {
   }
 };
 
-// A block of 512 host threads takes about a second, so only one real and one complex type are
-// tested.
+// A block of 512 emulated threads takes about a second, so the test has only one real and one
+// complex type.
 template <class T>
 class Getf2EmulationTest : public ::testing::Test {};
 using Getf2Types = ::testing::Types<double, std::complex<float>>;
@@ -87,8 +87,8 @@ TYPED_TEST(TrsmEmulationTest, OneLeafAtOffsets) {
   ExpectTrsmAtOffsets<OnHost, TypeParam>(Op::kConjugateTranspose, true, true, 5);
 }
 
-// Two leaves with a product between them. The product is slow on the host because every shuffle is
-// a barrier.
+// The solve has two leaves with a product between them. The product is slow on the host, because
+// every shuffle is a barrier.
 TEST(TrsmRecursionEmulationTest, TwoLeavesAtOffsets) {
   constexpr int kOrder = kBlock<double> + 5;
   ExpectTrsmAtOffsets<OnHost, double>(Op::kNone, /*lower=*/false, /*unit=*/false, kOrder);

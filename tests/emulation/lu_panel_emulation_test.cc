@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the device code of the crout_lu panels on host threads. Checks every element. Under
-// ThreadSanitizer it also checks every synchronization between the blocks of a cluster, which the
-// racecheck tool of compute-sanitizer does not cover.
+// Tests the device code of the crout_lu panels on host threads. Checks every element. Under
+// ThreadSanitizer, also checks the synchronization between the blocks of a cluster, which the
+// racecheck tool of compute-sanitizer does not support.
 #include "kernels/cuda/crout_lu/lu_panel.cuh"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct HostFlags {
 
 constexpr int64_t kBegin = 7;  // first column of the panel in the matrix
 
-// `a` is rows x columns, column-major.
+// Factors the panel `a` (rows x columns, column-major).
 template <class T, class Variant>
 Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64_t columns,
                    HostFlags flags = {}) {
@@ -56,7 +56,8 @@ Factored<T> Factor(Variant variant, const std::vector<T>& a, int64_t rows, int64
   return factored;
 }
 
-// Eliminates in float64 with the pivots of the panel. Each pivot must be a largest candidate.
+// Compares with elimination in float64 with the same pivots. Each pivot must be a largest
+// candidate.
 template <class T>
 void ExpectFactorOf(const std::vector<T>& a, int64_t rows, int64_t columns,
                     const Factored<T>& factored) {
@@ -112,7 +113,8 @@ TEST(LuPanelEmulationTest, Clusters) {
   ExpectFactors<double>(LuPanelVariant<16, 4, 32>{}, 500, 16);
   ExpectFactors<float>(LuPanelVariant<32, 2, 64>{}, 256, 32);
   ExpectFactors<float>(LuPanelVariant<8, 16, 32>{}, 1000, 5);
-  ExpectFactors<double>(LuPanelVariant<8, 1, 256>{}, 300, 8);  // more warps than four keys cover
+  // Four keys are too few for the warps of this variant.
+  ExpectFactors<double>(LuPanelVariant<8, 1, 256>{}, 300, 8);
 }
 
 TEST(LuPanelEmulationTest, ComplexNumbers) {
@@ -123,7 +125,7 @@ TEST(LuPanelEmulationTest, ComplexNumbers) {
   ExpectFactors<Complex<float>>(LuPanelVariant<16, 2, 32>{}, 250, 15);
 }
 
-// 5 has the larger modulus, 3.4 + 3.4 i has the larger |Re| + |Im|.
+// 5 has the larger modulus, but 3.4 + 3.4i has the larger |Re| + |Im|.
 TEST(LuPanelEmulationTest, ComplexPivotsAreLapacks) {
   constexpr int64_t kRows = 40;
   std::vector<Complex<double>> a = Random<Complex<double>>(kRows, 8);
@@ -142,7 +144,7 @@ TEST(LuPanelEmulationTest, AColumnOfZeros) {
   ExpectFactorOf(a, kRows, 32, Factor(LuPanelVariant<32, 1, 32>{}, a, kRows, 32));
 }
 
-// The high words of the candidates are equal, so the low words decide.
+// The high words of the candidates are equal; only their low words differ.
 TEST(LuPanelEmulationTest, CandidatesThatDifferInTheLastBits) {
   constexpr int64_t kRows = 90;
   std::vector<double> a = Random<double>(kRows, 8);

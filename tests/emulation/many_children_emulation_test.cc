@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the device code of solves with a front that has many children on host threads. Every way to
-// add the children's contributions must give the same result.
+// Tests the device code of solves with a front that has many children on host threads. All kernels
+// that add the children's contributions must have the same result.
 #include "kernels/cuda/multifrontal/many_children.cuh"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace crout::cuda {
 namespace {
 
-// More children than a block has threads, since each thread handles a child.
+// Each thread handles a child, and there are more children than threads in a block.
 constexpr int32_t kCount = 300;
 constexpr int32_t kOwn = 19;
 constexpr int32_t kBorder = 37;
@@ -35,8 +35,8 @@ void ExpectEqual(const Vectors<T>& made, const Vectors<T>& expected) {
   EXPECT_TRUE(std::ranges::equal(made.left, expected.left, equal));
 }
 
-// A front with many children. Most children have few rows; some have more than a warp. Their parts
-// of `left` are given.
+// A front with many children. Some children have more rows than a warp has lanes; the others have
+// few. Their contributions to `left` are random numbers.
 template <class T>
 class Star {
  public:
@@ -60,7 +60,7 @@ class Star {
     for (int32_t k = 0; k < kOwn; ++k) permutation_[kCount + k] = (k + 5) % kOwn;
   }
 
-  // Returns the vectors after launch(solve, set).
+  // Calls launch(solve, set) and returns the vectors.
   template <class F>
   Vectors<T> Run(Op op, F launch) const {
     Vectors<T> made = {Random<T>(kCount + kOwn, columns_, 4), Random<T>(kCount + kOwn, columns_, 5),

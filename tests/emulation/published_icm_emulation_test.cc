@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the device code of the published iterative Crout method on host threads. Bits and counts
+// Tests the device code of the published iterative Crout method on host threads. Bits and counts
 // must equal those of the host version, which reproduces the published counts.
 #include "kernels/cuda/icm/published_run.cuh"
 
@@ -93,7 +93,7 @@ Outcome<T> OnDevice(const std::vector<T>& matrix, int64_t n, const FactorOptions
   return outcome;
 }
 
-// The host's type for T: std::complex for Complex.
+// The host's type of T: std::complex for Complex.
 template <class T>
 using HostType = std::conditional_t<kIsComplex<T>, std::complex<RealPart<T>>, T>;
 
@@ -137,7 +137,8 @@ Outcome<T> OnHost(const std::vector<T>& matrix, int64_t n, const FactorOptions& 
   return outcome;
 }
 
-// Entries, and zeros on the diagonal, are distributed as in the published dense matrices.
+// Returns a matrix whose entries and diagonal zeros have the distribution of the published dense
+// matrices.
 template <class T>
 std::vector<T> Dense(int64_t n, uint64_t seed) {
   const testing::HostMatrix parts = testing::RandomMatrix(n, 2 * n, seed);
@@ -163,7 +164,7 @@ void ExpectSame(const Outcome<T>& device, const Outcome<T>& host, bool bits) {
   EXPECT_EQ(device.sweep_limit, host.sweep_limit);
   EXPECT_EQ(device.not_finite, host.not_finite);
   EXPECT_EQ(device.stopped, host.stopped);
-  // A failing device run may end a few sweeps earlier, as soon as the failure is certain.
+  // If the run fails, the device may end a few sweeps earlier than the host.
   if (host.sweep_limit || host.not_finite || host.stopped || host.info != 0) return;
   EXPECT_EQ(device.sweeps, host.sweeps);
   EXPECT_EQ(device.pivots, host.pivots);
@@ -181,7 +182,7 @@ TYPED_TEST_SUITE(PublishedIcmEmulationTest, Types);
 
 TYPED_TEST(PublishedIcmEmulationTest, HasTheHostsCountsAndBits) {
   using T = TypeParam;
-  constexpr int64_t kOrder = 21;  // sections of 8, 8 and 5
+  constexpr int64_t kOrder = 21;  // sections have 8, 8 and 5 columns
   const std::vector<T> a = Dense<T>(kOrder, 5);
   for (const PivotRule rule : {PivotRule::kInterval, PivotRule::kPartial}) {
     FactorOptions requested;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the device code of small fronts on host threads: a tree with a star, a chain and fronts of
-// both sizes. The result is compared with plain elimination that uses the chosen pivots.
+// Tests the device code of small fronts on host threads. The tree has a star, a chain, and tiny and
+// small fronts. Compares the result with plain elimination with the same pivots.
 #include "kernels/cuda/multifrontal/small_front.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ constexpr double kMinPivot = 1e-3;
 class Tree {
  public:
   Tree() {
-    // More children than a warp has lanes. The last two have children themselves.
+    // The root has more children than a warp has lanes. The last two children have children.
     const int32_t root = Add(-1, 40, 0);
     for (int k = 0; k < 40; ++k) Add(root, 2, 3);
     const int32_t large = Add(root, 5, 30);
@@ -42,7 +42,7 @@ class Tree {
   int32_t levels() const { return *std::ranges::max_element(level_) + 1; }
   int32_t positions() const { return fronts_.back().first + fronts_.back().d1; }
   const Front& front(int32_t f) const { return fronts_[f]; }
-  // The last front of the chain. It has one column.
+  // Returns the last front of the chain, which has one column.
   int32_t deepest() const {
     return static_cast<int32_t>(std::ranges::max_element(level_) - level_.begin());
   }
@@ -52,7 +52,7 @@ class Tree {
   const int32_t* PlacesOf(int32_t f) const { return place_.data() + fronts_[f].border; }
   FrontTree OnDevice() const { return {fronts_.data(), fronts(), child_.data(), place_.data()}; }
 
-  // Returns the tiny or the other fronts of a level.
+  // Returns the tiny fronts of a level, or its other fronts.
   std::vector<int32_t> Level(int32_t level, bool tiny) const {
     std::vector<int32_t> found;
     for (int32_t f = 0; f < fronts(); ++f) {
@@ -112,7 +112,7 @@ std::vector<T> EntriesOf(const Tree& tree) {
   return a;
 }
 
-// Factors with one kernel, or with one kernel per level.
+// Factors with one launch if `together`, otherwise with one launch per level.
 template <class T>
 Factored<T> Factor(const Tree& tree, bool together) {
   Factored<T> done = {EntriesOf<T>(tree), std::vector<int64_t>(tree.positions()),
@@ -149,7 +149,7 @@ Factored<T> Factor(const Tree& tree, bool together) {
   return done;
 }
 
-// Eliminates in float64 with the pivots of `done` and compares.
+// Compares `done` with elimination in float64 with the same pivots.
 template <class T>
 class Check {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Splits factors of tensor-core products with the device code and checks the products of the parts.
+// Tests the device code that splits matrices for tensor cores into TF32 parts. The products of the
+// parts must be close to those of the matrices.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +14,7 @@
 namespace crout::cuda {
 namespace {
 
-// The transposed parts of a real matrix of the given shape, in their own memory.
+// The transposed TF32 parts of a real rows x columns matrix.
 class Split {
  public:
   Split(int64_t rows, int64_t columns) : rows_(rows), columns_(columns) {
@@ -33,8 +34,8 @@ class Split {
   std::vector<float> parts_[3];
 };
 
-// The product of the parts, summed in float64. Its only error is the rounding of a factor to 22
-// bits.
+// Returns element (i, j) of the product, from the parts and summed in float64. Its error consists
+// of the rounding of each factor to 22 bits.
 double Product(const Split& a, const Split& b, int64_t depth, int64_t i, int64_t j) {
   double sum = 0;
   for (int64_t k = 0; k < depth; ++k) {
@@ -44,9 +45,9 @@ double Product(const Split& a, const Split& b, int64_t depth, int64_t i, int64_t
   return sum;
 }
 
-constexpr double kOff = 0x1p-19;  // error of a product of two factors below 1
+constexpr double kOff = 0x1p-19;  // largest error of one term, for factors below 1
 
-// Shapes of exactly one tile, and of less and more in each direction.
+// Shapes have fewer, as many, and more rows, terms and columns than a tile.
 struct Shape {
   int64_t rows, depth, columns;
 };
@@ -72,7 +73,8 @@ TEST(SplitTf32EmulationTest, PartsOfRealFactorsMultiplyToTheirProduct) {
   }
 }
 
-// The left factor is expanded to a real matrix. The right factor is viewed as its real components.
+// The kernel expands the left factor to a real matrix. The right factor is split as the real matrix
+// of its real and imaginary parts.
 TEST(SplitTf32EmulationTest, PartsOfComplexFactorsMultiplyToTheirProduct) {
   LuControl<Complex<float>> control = {-1, 1, 0, 0};
   for (const auto& [rows, depth, columns] : kShapes) {

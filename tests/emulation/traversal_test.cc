@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the order in which a GPU factors fronts and the placement of contributions. Plain
-// elimination in that order uses memory of the planned size.
+// Tests the order in which a GPU factors fronts, and the placement of contributions. Plain
+// elimination in this order must be correct with contribution memory of the planned size.
 #include "kernels/cuda/multifrontal/traversal.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ struct Analyzed {
   LevelPlan levels;
 };
 
-// Computes L and U front by front in the order of the traversal.
+// Computes L and U, front by front, in the order of the traversal.
 class Elimination {
  public:
   Elimination(const Analysis& analysis, const Traversal& traversal, const PackedSparse& a)
@@ -148,7 +148,7 @@ class Elimination {
     }
   }
 
-  // Without interchanges, because the diagonals are large.
+  // Factors a front without interchanges, because diagonal elements are large.
   void Factor(int64_t f) {
     const FrontFactor<double> front = At(f);
     const int64_t d1 = front.panel.cols;
@@ -172,8 +172,8 @@ class Elimination {
   std::vector<int64_t> shift_;
 };
 
-// Expects every front exactly once, in a batch that is part of its level's batch, in the same
-// order.
+// Expects each front exactly once. Its batch must be a part of a batch of the level plan, with the
+// same order of fronts.
 void ExpectPartsOf(const LevelPlan& levels, const Traversal& traversal) {
   std::vector<int64_t> place(levels.order.size(), -1);  // position in the level plan, by front
   std::vector<const FrontBatch*> batch_of(levels.order.size());
@@ -211,8 +211,8 @@ void ExpectPartsOf(const LevelPlan& levels, const Traversal& traversal) {
   EXPECT_EQ(std::ranges::count(seen, 1), std::ssize(seen));
 }
 
-// Expects that the contributions of a stage overlap neither each other nor those of the stage
-// before.
+// Expects that the contributions of a stage do not overlap each other or those of the preceding
+// stage.
 void ExpectStagesApart(const Traversal& traversal) {
   const auto apart = [](const TraversalStep& a, const TraversalStep& b) {
     return a.base + a.entries <= b.base || b.base + b.entries <= a.base;
@@ -263,7 +263,7 @@ TEST(TraversalTest, DoesLevelsOfSmallFrontsTogether) {
     if (one.name == "kept") {
       EXPECT_EQ(traversal.Stage(traversal.stages() - 1).size(), 1U);
     }
-    // Front by front, each stage has one step.
+    // At the greatest depth, each stage has one step.
     const Traversal stack(analysis, levels, analysis.levels());
     EXPECT_EQ(stack.stages(), std::ssize(stack.steps()));
   }
@@ -319,7 +319,7 @@ TEST(TraversalTest, FactorsTheSameInLessMemory) {
       entries = traversal.contribution_entries();
       ++depths;
     }
-    // Front by front, the contributions form a stack.
+    // At the greatest depth, the contributions form a stack.
     EXPECT_EQ(entries, analysis.stack_entries);
     if (one.n > 500) {
       EXPECT_GT(depths, 5);

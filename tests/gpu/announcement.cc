@@ -20,7 +20,7 @@ void Announcement::SetUp() {
   }
   const std::string device = describe_();
   std::printf("Device: %s\n", device.c_str());
-  // Recorded outside of any test, so that it appears at the head of the result file.
+  // Properties recorded outside a test appear at the head of the result file.
   ::testing::Test::RecordProperty("device", device);
   ::testing::Test::RecordProperty("version", CROUT_VERSION);
   ::testing::Test::RecordProperty("commit", CROUT_COMMIT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Output of a GPU test program before its first test.
+// Describes the GPU in the output of a test program, before its first test.
 #ifndef CROUT_TESTS_GPU_ANNOUNCEMENT_H_
 #define CROUT_TESTS_GPU_ANNOUNCEMENT_H_
 
@@ -11,11 +11,12 @@
 
 namespace crout {
 
-// Prints one line for the test driver and records the head of the result file. The driver needs the
-// line because a skipped suite has the same exit code as a passed one.
+// Prints the GPU's description, or that all tests are skipped because there is no GPU. Test drivers
+// need this line because skipped and passed programs have the same exit code. If there is a GPU,
+// records "device", "version" and "commit" as properties at the head of the result file.
 class Announcement : public ::testing::Environment {
  public:
-  // `describe` returns a description of the GPU. It is called only if there is a GPU.
+  // `describe` returns the GPU's description. It is called only if there is a GPU.
   explicit Announcement(std::function<std::string()> describe);
 
   void SetUp() override;

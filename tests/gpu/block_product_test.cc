@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests products of a block with a few columns against sums in float64 or complex128 on the host.
+// Tests products of a block and a few columns against float64 or complex128 sums on the host.
 #include "kernels/cuda/solve/block_product.h"
 
 #include <algorithm>
@@ -39,14 +39,14 @@ struct Problem {
                               << problem.subtract << " conjugate " << problem.conjugate;
 }
 
-// True if the product reads element (i, k) of op(A) from memory.
+// Returns whether the product reads element (i, k) of op(A) from memory.
 bool Stored(const Problem& problem, int64_t i, int64_t k) {
   if (problem.shape == BlockShape::kFull) return true;
   if (i == k) return !problem.unit;
   return (k < i) == (problem.shape == BlockShape::kLower);
 }
 
-// Columns with padding between them.
+// A column-major matrix with padding between its columns.
 template <class T>
 struct Columns {
   Columns(int64_t rows, int64_t cols, int64_t padding, uint64_t seed)
@@ -54,7 +54,7 @@ struct Columns {
 
   T& operator()(int64_t i, int64_t j) { return values[i + j * ld]; }
   T operator()(int64_t i, int64_t j) const { return values[i + j * ld]; }
-  // Sets the padding, which must not be read, to NaN.
+  // Sets the padding to NaN, because the kernel must not read it.
   void SpoilPadding() {
     for (size_t e = 0; e < values.size(); ++e) {
       if (static_cast<int64_t>(e) % ld >= rows) values[e] = kNan<T>;
@@ -70,7 +70,7 @@ class BlockProductTest : public KernelTest {
  protected:
   template <class T>
   void ExpectAsOnTheHost(const Problem& problem);
-  // Runs all types. Complex types run both transposes if op(A) is not A.
+  // Tests all types. Tests complex types with both transposes if the problem has a transpose.
   void ExpectInEveryType(Problem problem) {
     ExpectAsOnTheHost<double>(problem);
     ExpectAsOnTheHost<float>(problem);
@@ -126,12 +126,12 @@ void BlockProductTest::ExpectAsOnTheHost(const Problem& problem) {
   ASSERT_EQ(LaunchBlockProduct(product, ProductStart::kAfterAll, nullptr), cudaSuccess);
   const std::vector<T> got = Receive(out_sent, out.values.size());
 
-  // One float64 roundoff per term on each side, and one roundoff of T.
+  // Both sides have one float64 roundoff per term. The kernel's result has one more roundoff of T.
   using Wide = HostWide<T>;
   const double rounding =
       static_cast<double>(kIsComplex<T> ? 2 * problem.depth + 2 : problem.depth + 2) *
       std::numeric_limits<double>::epsilon();
-  std::vector<T> expected = out.values;  // checks the padding
+  std::vector<T> expected = out.values;  // with the padding
   for (int64_t j = 0; j < problem.columns; ++j) {
     for (int64_t i = 0; i < problem.rows; ++i) {
       Wide sum = 0;
@@ -162,8 +162,8 @@ void BlockProductTest::ExpectAsOnTheHost(const Problem& problem) {
 constexpr int64_t kColumns[] = {1, 7, 8, 10, 33};
 constexpr Addend kAddends[] = {Addend::kNone, Addend::kOther, Addend::kOut};
 
-// Tall, deep and other shapes, with sizes that are and are not multiples of a tile's 16 rows. The
-// last shape uses the maximum number of columns per pass.
+// Uses tall, deep and square blocks. Some sizes are multiples of a tile's 16 rows. With the last
+// shape, each pass processes the maximum number of columns.
 TEST_F(BlockProductTest, WholeBlocks) {
   struct Shape {
     int64_t rows;
@@ -204,7 +204,7 @@ TEST_F(BlockProductTest, Triangles) {
   }
 }
 
-// More columns per pass, and rows longer than the warps process at once.
+// Uses more columns per pass, and rows longer than the warps process at once.
 TEST_F(BlockProductTest, ALargeTriangle) {
   for (const BlockShape shape : {BlockShape::kLower, BlockShape::kUpper}) {
     for (const bool transposed : {false, true}) {
@@ -229,7 +229,7 @@ TEST_F(BlockProductTest, EveryAddend) {
   }
 }
 
-// x := A b, b := b - A x, x := x + A b, as in a solve with a diagonal block.
+// Computes x := A b, b := b - A x and x := x + A b, like a solve with a diagonal block.
 template <class T>
 void BlockProductTest::ExpectSameBitsWithAnEarlyStart(int64_t n, int64_t columns) {
   SCOPED_TRACE(::testing::Message()

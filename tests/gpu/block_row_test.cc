@@ -20,16 +20,16 @@ namespace {
 using testing::HostMatrix;
 
 constexpr int64_t kAbove = 5;  // rows above the block
-// Size of the elements of a triangle. The elements of its inverted tiles are about 1 for kSmall,
-// and 28 or more for kLarge.
+// Largest elements of a triangle. The elements of its inverted tiles are about 1 for kSmall, and 28
+// or more for kLarge.
 constexpr double kSmall = 0.3;
 constexpr double kLarge = 1;
 
-// True if LaunchBlockRow supports the type.
+// Whether LaunchBlockRow supports the type.
 template <class T>
 constexpr bool kMovesByProducts = sizeof(T) <= sizeof(double);
 
-// Uniform in [-1, 1]; complex numbers in both parts.
+// Returns numbers whose parts are uniform in [-1, 1].
 template <class T>
 std::vector<T> Uniform(int64_t rows, int64_t cols, uint64_t seed) {
   std::vector<T> values(rows * cols);
@@ -46,8 +46,8 @@ std::vector<T> Uniform(int64_t rows, int64_t cols, uint64_t seed) {
 
 class BlockRowTest : public KernelTest {
  protected:
-  // Uses a triangle of `order` with elements up to `size` below its diagonal, and `columns` columns
-  // of `rows` rows.
+  // Uses a triangle of order `order` with elements up to `size` below its diagonal, and a
+  // rows x columns right-hand side.
   template <class T>
   void ExpectAsSubstitution(int64_t rows, int64_t order, int64_t columns, double size,
                             bool interchanges) {
@@ -67,8 +67,7 @@ class BlockRowTest : public KernelTest {
     const auto matrix = Send(a);
     const auto pivots = Send(ipiv);
     const auto control = Control<T>();
-    // The plan is initialized completely, because it is copied back with the tiles that the order
-    // does not use.
+    // Send initializes the unused tiles of the plan too, because a later copy reads the whole plan.
     const auto plan = Send(std::vector<BlockRowPlan<T>>(1));
     const MatrixView<T> block = {matrix.get(), order, order, rows};
     const MatrixView<T> b = {matrix.get() + order * rows, rows, columns, rows};
@@ -93,7 +92,7 @@ class BlockRowTest : public KernelTest {
     }
 
     ASSERT_TRUE(std::equal(a.begin(), a.begin() + order * rows, got.begin()));
-    // A complex product has two parts with twice as many terms each.
+    // Each part of a complex product has twice as many terms.
     constexpr double kRoundings =
         (kIsComplex<T> ? 150 : 50) * std::numeric_limits<RealPart<T>>::epsilon();
     for (int64_t j = 0; j < columns; ++j) {
@@ -108,7 +107,7 @@ class BlockRowTest : public KernelTest {
           ASSERT_EQ(solved, before) << "row " << i << " of column " << j;
           continue;
         }
-        // L x must equal the original b, up to the roundoff of the row's terms.
+        // L x must equal the original right-hand side, up to the roundoff of the row's terms.
         HostWide<T> product = solved;
         double terms = std::abs(solved) + std::abs(before);
         for (int64_t k = 0; k < i; ++k) {
@@ -122,7 +121,7 @@ class BlockRowTest : public KernelTest {
     }
   }
 
-  // Runs without and with interchanges, as far as the kernels support the shape in this type.
+  // Tests without and with interchanges where the kernels support the shape and type.
   template <class T>
   void ExpectBothWays(int64_t rows, int64_t order, int64_t columns, double size) {
     if (kMovesByProducts<T> || order <= kSolvedRows) {
@@ -148,7 +147,7 @@ TEST_F(BlockRowTest, SmallShapes) {
   }
 }
 
-// Shapes that use all threads of a block, and shapes with many columns, which other kernels handle.
+// Uses shapes that need all threads of a block, and shapes whose many columns need other kernels.
 TEST_F(BlockRowTest, LargeShapes) {
   for (const Shape& shape : {Shape{300, 300, 17}, Shape{700, 512, 40}, Shape{512, 512, 8},
                              Shape{90, 64, 1100}, Shape{600, 512, 1057}, Shape{128, 128, 1057}}) {
@@ -168,7 +167,7 @@ TEST_F(BlockRowTest, SubstitutesWhereAnInverseIsLarge) {
   }
 }
 
-// Kernels on a stream may overlap. A halted factorization leaves the matrix unchanged.
+// Kernels on a stream may overlap. They must leave the matrix of a halted factorization unchanged.
 TEST_F(BlockRowTest, RunsBehindItsPlanUnlessHalted) {
   constexpr int64_t kRows = 300;
   constexpr int64_t kOrder = 128;
@@ -210,7 +209,7 @@ TEST_F(BlockRowTest, InterchangesOfRowsAreThoseOfLaswp) {
     const HostMatrix a = testing::RandomMatrix(kRows, 11, 23);
     std::mt19937 random(24);
     std::vector<int64_t> ipiv(kRows);
-    // Interchanges of near and distant rows, with some rows repeated.
+    // Near and distant rows are interchanged, some of them repeatedly.
     for (int64_t k = 0; k < kRows; ++k) {
       const int64_t span = k % 3 == 0 ? std::min<int64_t>(kRows - k, 7) : kRows - k;
       ipiv[k] = k % 5 == 0 ? kRows : k + 1 + static_cast<int64_t>(random() % span);

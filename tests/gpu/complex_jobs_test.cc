@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests complete jobs on the GPU with every method for complex types: factorizations and solves of
-// the gallery with every operation, warm starts, stops, and solves without factors.
+// Tests complete jobs on the GPU with every method for complex types: the gallery with every
+// operation, warm starts, stops, and solves without factors.
 #include <cmath>
 #include <complex>
 #include <set>
@@ -36,7 +36,7 @@ class GpuComplexJobsTest : public GpuTest, public ::testing::WithParamInterface<
     return request;
   }
 
-  // Solves with the factor of `a` and every operation.
+  // Solves with every operation and the factor of `a`.
   void CheckSolves(const ComplexMatrix& a, int64_t n, const Factorization& factor) {
     constexpr int64_t kNrhs = 3;
     const ComplexMatrix b = Rounded(RandomComplex(n, kNrhs, 7), dtype_);
@@ -84,7 +84,7 @@ TEST_P(GpuComplexJobsTest, EveryMethodFactorsAndSolves) {
   }
 }
 
-// For every method the reported values equal those of the host's factor.
+// Each method must report the determinant and condition of the host's factor, up to roundoff.
 TEST_P(GpuComplexJobsTest, DeterminantAndConditionAreTheHosts) {
   constexpr int64_t kN = 100;
   const ComplexMatrix a = GalleryMatrix("complex_random", kN, dtype_);
@@ -141,7 +141,7 @@ TEST_P(GpuComplexJobsTest, IterationsReportProgressAndStop) {
   int64_t columns = 0;
   const auto stop = [&] {
     columns = runner_->context().report().ColumnsDone();
-    return columns > 0;  // not before the kernels run
+    return columns > 0;  // stops only while the kernels run
   };
   for (const char* method : {"icmpp", "pcmpp"}) {
     columns = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests every complex method of the GPU without jobs, against the host: LAPACK's ratios over the
-// complex gallery, pivots, pivoting rules, warm starts, and matrices that are singular, not finite
+// complex gallery, pivots, pivoting rules and warm starts. Some matrices are singular, not finite
 // or near the end of the range.
 #include <algorithm>
 #include <atomic>
@@ -30,7 +30,7 @@ bool Fits(const std::string& kind, DType dtype) {
   return RealOf(dtype) == DType::kFloat64 || kind.find("_f64") == std::string::npos;
 }
 
-// Perturbs each entry by a relative `change`.
+// Returns `a` with a random relative change of about `change` in each entry.
 ComplexMatrix Perturbed(ComplexMatrix a, double change, uint64_t seed) {
   const ComplexMatrix noise = RandomComplex(static_cast<int64_t>(a.size()), 1, seed);
   for (size_t i = 0; i < a.size(); ++i) a[i] *= 1.0 + change * noise[i];
@@ -48,7 +48,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
     if (!IsSkipped()) runner_ = std::make_unique<MethodRunner>(Gpu());
   }
 
-  // The device's methods for this type.
+  // Returns the device's methods for this type, with or without pivoting.
   std::vector<std::string> Methods(bool pivoting) const {
     std::vector<std::string> names;
     for (const auto& method : Gpu().algorithms()) {
@@ -59,7 +59,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
     }
     return names;
   }
-  // The methods whose pivoting is a parameter.
+  // Returns the methods whose pivoting rule is a parameter.
   std::vector<std::string> MethodsWithRules() const {
     std::vector<std::string> names;
     for (const auto& method : Gpu().algorithms()) {
@@ -142,8 +142,8 @@ TEST_P(GpuComplexMethodsTest, SectionsOfAnySize) {
   }
 }
 
-// |Re| + |Im| chooses the pivot, not the modulus. The interchanges equal those of LAPACK's getrf on
-// the host.
+// The pivot is a candidate with the largest |Re| + |Im|, not with the largest modulus. The
+// interchanges must equal those of LAPACK's getrf on the host.
 TEST_P(GpuComplexMethodsTest, PivotsAreLapacks) {
   MethodRunner host(Host());
   for (const int64_t n : {2, 33, 150, 257, 558}) {
@@ -162,8 +162,8 @@ TEST_P(GpuComplexMethodsTest, PivotsAreLapacks) {
   }
 }
 
-// Element by element for matrices with little growth: the pivots are equal, and sums are taken in
-// another order.
+// Compares element by element for matrices with little growth. The pivots must be equal. Device and
+// host add terms in different orders, so other elements may differ by roundoff.
 TEST_P(GpuComplexMethodsTest, CroutsFactorsAreTheHosts) {
   MethodRunner host(Host());
   const double most = 1e5 * UnitRoundoff(dtype_);
@@ -186,11 +186,11 @@ TEST_P(GpuComplexMethodsTest, CroutsFactorsAreTheHosts) {
 
 TEST_P(GpuComplexMethodsTest, RulesGoByTheParts) {
   LuParameters parameters;
-  // |Re| + |Im| of 3 + 4i is 7, which is within (6, 8]; the modulus 5 is not. 9 is above the
-  // interval.
+  // |Re| + |Im| of 3 + 4i is 7, which is within (6, 8]. Its modulus, 5, and the candidate 9 are
+  // outside.
   parameters.pivoting = PivotCriterion{.rule = PivotRule::kInterval, .low = 6, .high = 8};
   const ComplexMatrix interval = {{3, 4}, 9, 0, 7};
-  // |Re| + |Im| of 3 + 3i is 6, which is at least 0.8 * 7; the modulus 4.2 is not.
+  // |Re| + |Im| of 3 + 3i is 6, which is at least 0.8 * 7. Its modulus, 4.2, is less.
   const ComplexMatrix threshold = {{3, 3}, 7, 0, 1};
   for (const std::string& method : MethodsWithRules()) {
     SCOPED_TRACE(method);
@@ -256,7 +256,8 @@ TEST_P(GpuComplexMethodsTest, SubnormalPivotsAreNotZero) {
     EXPECT_EQ(factor.info, 0) << method;
     EXPECT_LT(Ratio(a, factor), kThreshold) << method;
   }
-  // A row of subnormal numbers. Its quotients by the pivot have the usual size.
+  // Row 5 has subnormal numbers. Their quotients by the pivot have the size of other rows'
+  // quotients.
   const int64_t n = 100;
   ComplexMatrix b = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (int64_t j = 0; j < n; ++j) b[5 + j * n] *= s;
@@ -305,7 +306,7 @@ TEST_P(GpuComplexMethodsTest, AStartWithUnitLIsRescaledAndItsPivotsKept) {
   const int64_t n = 257;
   const ComplexMatrix before = RandomComplex(n, n, 6);
   const ComplexMatrix a = Rounded(Perturbed(before, 1e-6, 7), dtype_);
-  // A factor from the host, whose getrf has the unit diagonal in L.
+  // The host's getrf has the unit diagonal in L.
   ASSERT_OK_AND_ASSIGN(const MethodFactor start,
                        MethodRunner(Host()).Factor("getrf", Rounded(before, dtype_), n, dtype_));
   LuParameters parameters;
@@ -314,7 +315,7 @@ TEST_P(GpuComplexMethodsTest, AStartWithUnitLIsRescaledAndItsPivotsKept) {
   EXPECT_EQ(warm.ipiv, start.ipiv);
   EXPECT_EQ(Sum(warm.iterations.pivots), 0);
   EXPECT_LT(Ratio(a, warm), kThreshold);
-  // A matrix for which the start's pivots are unsuitable.
+  // The start's pivots are unsuitable for this matrix.
   const ComplexMatrix other = Rounded(RandomComplex(n, n, 99), dtype_);
   for (const PivotRule rule : {PivotRule::kPartial, PivotRule::kThreshold}) {
     parameters.pivoting = PivotCriterion{.rule = rule};
@@ -335,7 +336,7 @@ TEST_P(GpuComplexMethodsTest, TheSweepLimitAborts) {
 }
 
 TEST_P(GpuComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
-  // l_10 is not finite in one part only.
+  // One part of l_10 is not finite.
   for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}, Complex{0, INFINITY}}) {
     for (const char* method : {"icm", "icmpp"}) {
       EXPECT_THAT(runner_->Factor(method, {1, bad, 0, 1}, 2, dtype_),
@@ -433,8 +434,8 @@ TEST_P(GpuComplexMethodsTest, GaussJordanSolves) {
   EXPECT_EQ(one.x, two.x);
 }
 
-// Orders below, at and above the 256 and 512 rows of the inverted blocks, with every kind of last
-// block.
+// Inverted blocks have 256 or 512 rows. Orders are below, at and above these sizes, so that the
+// last block has one row, many rows or all rows.
 TEST_P(GpuComplexMethodsTest, CroutSolveSolvesWithBothTransposes) {
   for (const int64_t n : {1, 2, 15, 16, 17, 33, 255, 256, 257, 513, 1100}) {
     const ComplexMatrix a = GalleryMatrix("complex_random", n, dtype_);
@@ -452,8 +453,7 @@ TEST_P(GpuComplexMethodsTest, CroutSolveSolvesWithBothTransposes) {
   }
 }
 
-// Factors with the unit diagonal in U, well-conditioned blocks that need no correction, and blocks
-// that need one.
+// Uses factors with the unit diagonal in L and in U. Some inverted blocks need a correction.
 TEST_P(GpuComplexMethodsTest, CroutSolveTakesFactorsOfEveryMethod) {
   for (const char* method : {"getrf", "pcmpp", "icmpp"}) {
     for (const char* kind : {"diagonally_dominant", "hermitian", "helmholtz", "shift"}) {
@@ -472,7 +472,7 @@ TEST_P(GpuComplexMethodsTest, CroutSolveTakesFactorsOfEveryMethod) {
   }
 }
 
-// More rows than the blocks of one cluster hold.
+// The panels have more rows than the blocks of one cluster hold.
 TEST_P(GpuComplexMethodsTest, TallPanels) {
   const int64_t n = 8500;
   const ComplexMatrix a = Rounded(RandomComplex(n, n, 3), dtype_);

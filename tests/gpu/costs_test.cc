@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the costs of this GPU: measured in bounded time, stored, and close to the times of jobs.
+// Tests measured costs of this GPU: the time of the measurement, the stored file, and predictions
+// of the times of jobs.
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,14 +34,15 @@ class CostsTest : public GpuTest {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  // The contents of the only file in the directory.
+  // Returns the contents of the only file in the directory.
   std::string Kept() const {
     const std::filesystem::directory_iterator only(directory_);
     std::ifstream file(only->path());
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  // A device whose first context has been created.
+  // Returns a device that stores costs in `directory`. Creates its first context, which measures
+  // them.
   std::unique_ptr<Device> Make(const std::string& directory) {
     cuda::Options options;
     options.calibrate = true;
@@ -56,7 +58,8 @@ class CostsTest : public GpuTest {
   std::string report_;
 };
 
-// Cases in which a single-precision factor with corrections is much faster.
+// At large orders, a lower precision with corrections is much faster, unless the matrix is too
+// ill-conditioned.
 TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
   const auto device = Make(directory_);
   const auto chosen = [&](int64_t n, double rcond) {
@@ -138,7 +141,7 @@ TEST_F(CostsTest, PredictionsOfSolversToo) {
         for (int turn = 0; turn < 5; ++turn) {
           seconds.push_back(problem->TimeSolve(bench.context(), *solver).value());
         }
-        // The minimum, because short solves are often delayed by other work on the machine.
+        // The minimum is compared, because other work on the machine often delays short solves.
         const double ratio =
             *std::ranges::min_element(seconds) / solver->PredictSeconds(dtype, n, 1);
         EXPECT_GT(ratio, 0.4) << solver->name() << " n=" << n << " " << NameOf(dtype);
@@ -174,7 +177,7 @@ TEST_F(CostsTest, AutoIsNotSlowerThanTheVendorInComplexTypes) {
       if (chosen == vendor) continue;
       auto problem = TrialProblem::Create(*device, dtype, n, {{chosen, vendor}});
       ASSERT_TRUE(problem.ok()) << problem.status();
-      std::vector<double> ratios;  // measured in turn, so that clock changes affect both
+      std::vector<double> ratios;  // alternating runs, so that clock changes affect both
       for (int turn = 0; turn < 5; ++turn) {
         const double seconds = problem->TimeFactor(bench.context(), *chosen).value();
         ratios.push_back(seconds / problem->TimeFactor(bench.context(), *vendor).value());

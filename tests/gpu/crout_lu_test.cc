@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests crout_lu below the registry against cuSOLVER's getrf: every shape, both kinds of panels,
-// every blocking.
+// Tests the functions of crout_lu directly, without the registered method. Compares them with
+// cuSOLVER's getrf for both kinds of panels and many shapes and blockings.
 #include "kernels/cuda/crout_lu/crout_lu.h"
 
 #include <algorithm>
@@ -25,9 +25,9 @@ const StopRequested kNever = [] { return false; };
 template <class T>
 using Wide = crout::WideType<T>;
 template <class T>
-using WideMatrix = std::vector<Wide<T>>;  // by columns
+using WideMatrix = std::vector<Wide<T>>;  // column-major
 
-// Uniform in [-1, 1], in both parts.
+// Returns an m x n matrix whose elements have parts uniform in [-1, 1].
 template <class T>
 WideMatrix<T> Random(int64_t m, int64_t n, uint64_t seed) {
   if constexpr (kIsComplex<T>) {
@@ -42,7 +42,7 @@ constexpr double kEpsilon = std::numeric_limits<RealPart<T>>::epsilon();
 
 template <class T>
 struct Factored {
-  WideMatrix<T> lu;  // values of T
+  WideMatrix<T> lu;  // rounded to T
   std::vector<int64_t> ipiv;
   int info = -1;
 };
@@ -142,13 +142,14 @@ class CroutLuTest : public GpuTest {
     const Factored<T> ours = CroutLu<T>(a, m, n, clusters, blocking);
     const Factored<T> theirs = Getrf<T>(a, m, n);
     EXPECT_EQ(ours.info, 0);
-    // |Re| + |Im| chooses the pivot of complex numbers.
+    // |Re| + |Im| of a complex pivot is largest, so a modulus in L is at most sqrt(2).
     const double largest = (kIsComplex<T> ? std::sqrt(2.0) : 1) + 4 * kEpsilon<T>;
     for (int64_t j = 0; j < std::min(m, n); ++j) {
       for (int64_t i = j + 1; i < m; ++i) ASSERT_LE(Modulus(ours.lu[i + j * m]), largest);
     }
     ExpectProduct<T>(a, m, n, ours);
-    // In single precision, rounding may exchange close candidates; the factors then differ.
+    // In single precision, rounding may change which of two close candidates is larger. The factors
+    // then differ.
     if (sizeof(RealPart<T>) == 4 && ours.ipiv != theirs.ipiv) return;
     EXPECT_EQ(ours.ipiv, theirs.ipiv);
     // Rounding errors grow from column to column.
@@ -197,7 +198,7 @@ class CroutLuTest : public GpuTest {
 constexpr int64_t kAllRightLooking = int64_t{1} << 30;
 constexpr int64_t kSomeRightLooking = int64_t{1} << 18;
 
-// The largest clusters, and none.
+// The largest number of blocks in a cluster, and no clusters.
 constexpr int kClusters = 16;
 constexpr int kGrid = 0;
 
@@ -265,8 +266,8 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
   }
 }
 
-// Panels with more rows than a cluster holds, followed by smaller panels in the same matrix. Also a
-// GPU without clusters, with an update that takes longer than its panels.
+// The first panels have more rows than a cluster holds; later panels of the same matrix fit. A GPU
+// without clusters uses the grid for all panels.
 TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
   for (const LuBlocking& blocking : {LuBlocking{64, kAll, 0, true, false},
                                      LuBlocking{64, kAll, kSomeRightLooking, true, false, kNone},
@@ -287,8 +288,7 @@ TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
   }
 }
 
-// A zero column, tiny pivots and huge pivots, whose reciprocals are unusable. In one block and in a
-// cluster.
+// Zero, tiny and huge pivots have no usable reciprocal.
 template <class T>
 std::vector<double> Extremes() {
   using Limits = std::numeric_limits<T>;
@@ -325,7 +325,7 @@ void CroutLuTest::PivotsWithoutAReciprocal() {
 TEST_F(CroutLuTest, Float64PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<double>(); }
 TEST_F(CroutLuTest, Float32PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<float>(); }
 
-// The inverse of L is large here, so products with it would be inaccurate.
+// The inverse of L is large, so products with it would be inaccurate.
 TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
   constexpr int64_t kOrder = 200;
   HostMatrix a = testing::RandomMatrix(kOrder, kOrder, 13);
@@ -367,7 +367,7 @@ void CroutLuTest::StopsInAnyPanel(const LuBlocking& blocking) {
   }
 }
 
-// Rows are interchanged concurrently with products in no panel, in some panels and in all.
+// Interchanges run concurrently with products in no panel, in some panels, or in all panels.
 TEST_F(CroutLuTest, StopsInAnyPanel) {
   for (const int64_t overlap_left : {kNone, int64_t{400}, kAll}) {
     StopsInAnyPanel<double>({64, kAll, 0, true, false, overlap_left});

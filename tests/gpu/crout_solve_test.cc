@@ -20,7 +20,7 @@ using ::crout::testing::Multiply;
 using ::crout::testing::RandomMatrix;
 using ::crout::testing::Rounded;
 
-// max over columns of |x - truth|_inf / |truth|_inf.
+// Returns the maximum over the columns of |x - truth|_inf / |truth|_inf.
 double ForwardError(const HostMatrix& x, const HostMatrix& truth, int64_t n) {
   double worst = 0;
   for (size_t begin = 0; begin < x.size(); begin += n) {
@@ -49,8 +49,8 @@ class GpuCroutSolveTest : public PreparedSolveTest {
                               options);
   }
 
-  // Expects an error no worse than that of substitution with the same factor, unless the solve fell
-  // back. Returns the solver used.
+  // Solves for `nrhs` random right-hand sides and returns the solver that was used. If it is
+  // crout_solve, its errors may be at most kWorse times those of substitution with the same factor.
   std::string Check(const HostMatrix& a, const Factorization& factor, Op op, int64_t nrhs);
 };
 
@@ -79,7 +79,7 @@ std::string GpuCroutSolveTest::Check(const HostMatrix& a, const Factorization& f
   return solved->summary.solver;
 }
 
-// Orders below, at and above the 256 and 512 rows of the blocks, with every kind of last block.
+// Blocks have 256 or 512 rows. Orders are below, at and above these sizes.
 TEST_F(GpuCroutSolveTest, EveryOrderAndNumberOfColumns) {
   for (const int64_t n : {1, 2, 15, 16, 17, 33, 100, 255, 256, 257, 511, 513, 1100}) {
     const HostMatrix exact = GalleryNamed("random").make(n);
@@ -97,7 +97,7 @@ TEST_F(GpuCroutSolveTest, EveryOrderAndNumberOfColumns) {
   }
 }
 
-// Blocks of 1024 rows, and a last block of a few rows.
+// Blocks have 1024 rows, except the last block with four.
 TEST_F(GpuCroutSolveTest, LargeBlocksAndManyColumns) {
   constexpr int64_t kOrder = 4100;
   const HostMatrix a = GalleryNamed("random").make(kOrder);
@@ -118,7 +118,7 @@ TEST_F(GpuCroutSolveTest, GalleryIsAsAccurateAsSubstitution) {
         const HostMatrix a = Rounded(kind.make(n), dtype);
         const auto factor = Prepared(a, n, dtype);
         ASSERT_TRUE(factor.ok()) << factor.status();
-        if (!factor->summary.preparation) continue;  // singular or overflowed by rounding
+        if (!factor->summary.preparation) continue;  // rounding made U singular or infinite
         for (const Op op : {Op::kNone, Op::kTranspose}) (void)Check(a, *factor, op, 5);
       }
     }
@@ -140,11 +140,11 @@ TEST_F(GpuCroutSolveTest, TheUnitDiagonalMayBeInU) {
 struct Triangles {
   const char* name;
   double (*entry)(int64_t i, int64_t j, double random);
-  bool trusted;  // as L and as U
+  bool trusted;  // whether crout_solve is used for this triangle
 };
 
-// Used as L with U = I, and as U with L = I. Except for the first two, the condition numbers grow
-// exponentially.
+// Each triangle is L with U = I, and U with L = I. The condition numbers of all triangles but the
+// first two grow exponentially with the order.
 TEST_F(GpuCroutSolveTest, IllConditionedTrianglesFallBack) {
   constexpr int64_t kN = 300;
   const Triangles kinds[] = {
@@ -181,7 +181,7 @@ TEST_F(GpuCroutSolveTest, IllConditionedTrianglesFallBack) {
   }
 }
 
-// Condition numbers from 100 to 1e17: wherever the solver is trusted, it must be accurate.
+// Condition numbers range from 100 to 1e17. The solver must be accurate where it is used.
 TEST_F(GpuCroutSolveTest, IsAccurateForAsLongAsItIsTrusted) {
   constexpr int64_t kN = 300;
   const HostMatrix random = RandomMatrix(kN, kN, 3);

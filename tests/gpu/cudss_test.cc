@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests NVIDIA's cuDSS as a sparse method of the GPU: the accuracy of its solves, its use of device
-// memory, and that its factors stay in place. Skipped if the library is not found.
+// memory, and factors that cannot be moved. Skips the tests if the library is not found.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -35,7 +35,7 @@ struct FactorizeSpec {
   bool condition = false;
 };
 
-// One context of the GPU, used by one thread.
+// Factors and solves with one context of the GPU. Not thread-safe.
 class Runner {
  public:
   Runner() {
@@ -79,7 +79,7 @@ class Runner {
     return FactorizeSparse(*context_, plan, std::move(upload), stop, timings, &growth_);
   }
 
-  // b := op(A)^-1 b, with b in host memory.
+  // Overwrites b, in host memory, with op(A)^-1 b.
   absl::Status Solve(const Factorization& factor, Op op, const AnyMatrix& b) {
     const TriangularSolver& solver = *MethodOf(Gpu(), factor.summary.algorithm).solver;
     const Analysis& analysis = *factor.summary.sparse->analysis;
@@ -95,13 +95,13 @@ class Runner {
     return context_->Synchronize();
   }
 
-  // Returns the largest backward error of three right-hand sides after this number of refinements.
+  // Returns the largest backward error of three right-hand sides after `refinements` corrections.
   double ErrorOf(const Factorization& factor, const AnySparse& a, Op op, int refinements = 1) {
     return ErrorAfter(a, factor.summary.factor_dtype, op, /*k=*/3, refinements,
                       [&](const AnyMatrix& b) { return Solve(factor, op, b); });
   }
 
-  // Returns the solution in float64 for a right-hand side of ones.
+  // Returns the float64 solution for right-hand sides of ones.
   std::vector<double> Solution(const Factorization& factor, int64_t columns = 1) {
     const int64_t n = factor.summary.n;
     std::vector<double> x(n * columns, 1);
@@ -149,7 +149,7 @@ TEST_P(CudssTypesTest, Solves) {
     EXPECT_EQ(factor.summary.pivot_growth, 0) << "is not told";
     ASSERT_TRUE(factor.summary.sparse->numeric.counts.has_value());
     // cuDSS pivots only within a block and enlarges pivots that remain too small (by default below
-    // 1e-5 in single precision). The service refines as often as this helps.
+    // 1e-5 in single precision). The service refines while the error decreases.
     for (const Op op : kOps) {
       EXPECT_LT(runner_->ErrorOf(factor, a.view(), op, /*refinements=*/4), 64 * UnitRoundoff(dtype))
           << factor.summary.sparse->numeric.perturbed_pivots << " perturbed pivots";
@@ -259,7 +259,7 @@ TEST_F(CudssTest, SolvesMatricesThatNeedMatching) {
   for (const Op op : kOps) EXPECT_LT(runner_->ErrorOf(factor, a.view(), op), 1e-14);
 }
 
-// Two rows are equal, which the structure does not show.
+// Two rows are equal, so the matrix is singular; its structure is not.
 TEST_F(CudssTest, ASingularMatrixHasPerturbedPivots) {
   HostMatrix dense = RandomMatrix(40, 40, 5);
   for (int64_t j = 0; j < 40; ++j) dense[7 + j * 40] = dense[23 + j * 40];
@@ -347,7 +347,7 @@ TEST_F(CudssTest, TakesNoOtherMemoryForEachFactor) {
     (void)runner_->Solution(factors.back());
     beside.push_back(beside_pool());
   }
-  // The first factorization loads the library's kernels, so the comparison begins with the second.
+  // The first factorization loads the library's kernels, so only later ones are compared.
   EXPECT_LE(beside[3] - beside[1], int64_t{8} << 20)
       << "each has memory that nobody reserved: a handle of its own would hold 64 MiB";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the CUDA device: memory, tiers, determinism, many contexts.
+// Tests the CUDA device: memory, tiers, determinism and concurrent contexts.
 #include <atomic>
 #include <thread>
 
@@ -41,7 +41,7 @@ TEST_F(GpuDeviceTest, LackOfMemoryIsAnAnswerNotAFault) {
   EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(buffer.status().message()), ::testing::HasSubstr("bytes"));
   EXPECT_TRUE(Gpu().healthy());
-  // The failure is not attributed to the next launch.
+  // The next launch must not report this failure.
   Bench gpu(Gpu());
   auto factor = gpu.jobs().Factor(GalleryNamed("random").make(129), 129, DType::kFloat64,
                                   Layout::kRowMajor, OptionsOf(Gpu(), DType::kFloat64));
@@ -109,7 +109,7 @@ TEST_F(GpuDeviceTest, SameBitsUnderConcurrentWork) {
         threads.emplace_back([&, t] {
           Bench mine(Gpu());
           for (int round = 0; round < 4; ++round) {
-            // Other threads run other sizes.
+            // Half of the threads also factor other sizes.
             if (t % 2 == 1)
               FactorAndSolve(mine, GalleryNamed("random").make(150 + t), 150 + t, solver);
             same += Same(FactorAndSolve(mine, a, n, solver), expected);

@@ -43,7 +43,7 @@ class DirectMethodsTest : public GpuTest {
     return gpu_->jobs().Factor(a, n, options.factor_dtype, Layout::kColumnMajor, options);
   }
 
-  // Expects that the factor passes LAPACK's ratio, and that `info` is its first zero pivot.
+  // Expects LAPACK's ratio below its threshold, and the first zero pivot as `info`.
   void Check(const GalleryKind& kind, int64_t n, const FactorizeOptions& options);
 
   std::unique_ptr<Bench> gpu_;
@@ -73,8 +73,8 @@ void DirectMethodsTest::Check(const GalleryKind& kind, int64_t n, const Factoriz
   if (kind.singular_at(n) > 0) {
     EXPECT_EQ(summary.info, kind.singular_at(n));
   }
-  // With the unit diagonal in U, a singular matrix need not have a factorization. Wilkinson's
-  // matrix has one whose growth exceeds float32's range.
+  // With the unit diagonal in U, a singular matrix need not have a factorization. The growth of
+  // Wilkinson's matrix exceeds the range of float32.
   if (summary.info > 0 || !std::isfinite(summary.pivot_growth)) return;
   const double threshold = kind.name == "gfpp" ? kThreshold * summary.pivot_growth : kThreshold;
   EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), threshold);
@@ -92,7 +92,7 @@ TEST_F(DirectMethodsTest, WithPivotingPassLapacksRatioOnTheGallery) {
   }
 }
 
-// In one block, in clusters of every size, and with look-ahead.
+// Panels fit in one block or in clusters of each size, and large orders use look-ahead.
 TEST_F(DirectMethodsTest, CroutLuAtEveryHeight) {
   for (const char* name : {"random", "shift", "graded"}) {
     for (const int64_t n : {511, 512, 513, 558, 1023, 1025, 1089}) {
@@ -110,7 +110,7 @@ TEST_F(DirectMethodsTest, CroutLuAtEveryHeight) {
   }
 }
 
-// More than one leaf and one block, in every variant.
+// Large orders have several leaves and blocks. Every block size is tested.
 TEST_F(DirectMethodsTest, PcmppInEveryVariant) {
   for (const char* name : {"random", "shift", "graded"}) {
     for (const int64_t n : {7, 8, 9, 31, 33, 257, 558}) {
@@ -154,8 +154,8 @@ TEST_F(DirectMethodsTest, WithoutPivotingNothingMoves) {
   }
 }
 
-// Device and host agree element by element: the pivots are equal, and sums are taken in another
-// order.
+// Compares element by element. The pivots must be equal. Device and host add terms in different
+// orders, so other elements may differ by roundoff.
 TEST_F(DirectMethodsTest, PcmppIsTheHostsCmpp) {
   Bench host(Host());
   for (const int64_t n : {31, 32, 33, 255, 256, 257, 558}) {
@@ -175,7 +175,8 @@ TEST_F(DirectMethodsTest, PcmppIsTheHostsCmpp) {
   }
 }
 
-// Entries in [-1000, 1000]. Each diagonal entry except the last is zero with probability 1/2.
+// Returns a matrix with entries in [-1000, 1000]. Each diagonal entry except the last is zero with
+// probability 1/2.
 HostMatrix ZerosOnDiagonal(int64_t n) {
   HostMatrix a = testing::RandomMatrix(n, n, 7);
   for (double& value : a) value *= 1000;
@@ -230,7 +231,7 @@ TEST_F(DirectMethodsTest, BlockLuRefusesABadPivot) {
     for (const double bad : {0.0, 1e-310}) {
       SCOPED_TRACE(::testing::Message() << at << " " << bad);
       constexpr int64_t kN = 300;
-      // Upper triangular, so that elimination does not change the bad pivot.
+      // In an upper triangular matrix, elimination does not change the bad pivot.
       HostMatrix a = GalleryNamed("upper_triangular").make(kN);
       a[at + at * kN] = bad;
       auto factor = Factor(a, kN, Options("block_lu", DType::kFloat64));
@@ -276,7 +277,7 @@ TEST_F(DirectMethodsTest, TheSameBitsTwice) {
   }
 }
 
-// More rows than a cluster holds, so the cooperative grid is used.
+// The panels have more rows than a cluster holds, so they use the cooperative grid.
 TEST_F(DirectMethodsTest, TallPanels) {
   constexpr int64_t kN = 9000;
   const HostMatrix a = testing::RandomMatrix(kN, kN, 3);

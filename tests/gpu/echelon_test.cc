@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests reduced row echelon forms on the GPU against the host.
+// Tests reduced row echelon forms on the GPU against those of the host.
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -55,7 +55,7 @@ TEST_F(GpuEchelonTest, HasTheHostsRankPivotsAndForm) {
     SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.cols);
     const int64_t pivots = shape.cols - shape.augmented;
     HostMatrix a = testing::RandomMatrix(shape.rows, shape.cols, 3);
-    // Each column of A after the first `rank` is the sum of two columns before it.
+    // Each column of A after the first `rank` columns is the sum of two of them.
     for (int64_t j = shape.rank; j < pivots; ++j) {
       for (int64_t i = 0; i < shape.rows; ++i) {
         a[i + j * shape.rows] =
@@ -79,7 +79,8 @@ TEST_F(GpuEchelonTest, HasTheHostsRankPivotsAndForm) {
   }
 }
 
-// Rounding decides the rank that the device finds for Wright's matrix: 342, or 341 as on the host.
+// The rank of Wright's matrix on the device is 342 or 341, depending on rounding, so it is not
+// checked. The host's rank is 341.
 TEST_F(GpuEchelonTest, MeasuresGrowth) {
   const auto wright = Reduce(Gpu(), testing::Wright(342), 342, 342, {});
   ASSERT_TRUE(wright.ok()) << wright.status();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The environment must not change the precision of a factor, a solution or a residual. This is a
-// separate program that runs itself, because the vendor's libraries read the environment once per
-// process.
+// Tests that the environment does not change the precision of factors, solutions and residuals. The
+// program starts itself again with each environment, because the vendor's libraries read it once
+// per process.
 #include <unistd.h>
 
 #include <cstdint>
@@ -24,7 +24,7 @@ using ::crout::testing::RandomMatrix;
 constexpr char kWorker[] = "CROUT_TEST_WORKER";
 constexpr char kDigestMark[] = "digest ";
 
-// FNV-1a.
+// The FNV-1a hash.
 class Digest {
  public:
   void Add(const void* data, size_t bytes) {
@@ -40,7 +40,7 @@ class Digest {
 
 class GpuEnvironmentTest : public GpuTest {};
 
-// Prints a digest of factors, solutions and backward errors of both types. At this order,
+// Prints a digest of factors, solutions and backward errors in both types. At this order,
 // crout_lu's float32 products use TF32, and the residual uses cuBLAS.
 TEST_F(GpuEnvironmentTest, Work) {
   if (getenv(kWorker) == nullptr) GTEST_SKIP() << "run by the test below";  // NOLINT: one thread
@@ -69,7 +69,8 @@ TEST_F(GpuEnvironmentTest, Work) {
   std::printf("%s%llx\n", kDigestMark, static_cast<unsigned long long>(digest.value()));
 }
 
-// Returns the worker's output under these settings, or an empty string if it failed.
+// Returns the digest line that this program prints with `settings` as environment. If there is
+// none, fails the test and returns an empty string.
 std::string DigestWith(const std::string& settings) {
   const std::string command = absl::StrCat(settings, " ", kWorker, "=1 ", "/proc/", getpid(),
                                            "/exe --gtest_filter=GpuEnvironmentTest.Work 2>&1");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests factorizations on the GPU by LAPACK's ratios over the gallery.
+// Tests factorizations of the gallery on the GPU with LAPACK's ratios.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -32,8 +32,8 @@ class GpuFactorizeTest : public GpuTest {
 
 bool FitsFloat(const GalleryKind& kind) { return kind.name.find("f64") == std::string::npos; }
 
-// Wilkinson's matrix has entries of U up to 2^(n-1), which absorb the smaller terms. No elimination
-// with partial pivoting then has a small ratio; the reported growth must be large.
+// Entries of U reach 2^(n-1) for Wilkinson's matrix, and smaller terms are lost. Elimination with
+// partial pivoting then has no small ratio, and the reported growth must be large.
 bool GrowsBeyondPrecision(const GalleryKind& kind, int64_t n, DType dtype) {
   return kind.name == "gfpp" && std::ldexp(UnitRoundoff(dtype), static_cast<int>(n)) > 1e10;
 }
@@ -65,8 +65,7 @@ void CheckFactor(Bench& gpu, const GalleryKind& kind, int64_t n, DType dtype, La
   EXPECT_EQ(factor->summary.is_poor(), IsGrowthHarmful(factor->summary.pivot_growth, dtype))
       << *factor->summary.quality;
   if (factor->summary.info == 0 && n > 1) {
-    // By definition the quality is at most sqrt(n) times the ratio. Its products also have
-    // roundoff.
+    // The quality is at most sqrt(n) times the ratio, apart from the roundoff of its products.
     EXPECT_LT(*factor->summary.quality, 1 + 2 * std::sqrt(static_cast<double>(n)) * ratio);
   }
   EXPECT_TRUE(std::isfinite(factor->summary.pivot_growth));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that a sticky error fences the device. This is a separate program, because the error
-// persists for the process.
+// Tests that a sticky error makes the device unavailable. The test has its own program, because the
+// error lasts until the process ends.
 #include "tests/gpu/gpu_testing.h"
 
 namespace crout {
@@ -15,7 +15,7 @@ TEST_F(FaultTest, StickyErrorEndsTheHealth) {
   ASSERT_TRUE(waiting.ok());
   ASSERT_TRUE(Gpu().healthy());
   Buffer buffer = bench.Allocate(256);
-  // An unallocated address: the kernel that reads it faults.
+  // The address is not allocated, so the kernel that reads it faults.
   auto* const wild = reinterpret_cast<std::byte*>(uintptr_t{1} << 46);
   ASSERT_TRUE(bench.ops()
                   .Export({wild, DType::kFloat64, 8, 4, 8},
@@ -24,7 +24,7 @@ TEST_F(FaultTest, StickyErrorEndsTheHealth) {
   EXPECT_EQ(bench.context().Synchronize().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(Gpu().healthy());
 
-  // Every later call reports the error, on other contexts too, and nothing hangs or crashes.
+  // Every later call reports the error, also in other contexts, and no call hangs or crashes.
   EXPECT_EQ((*waiting)->Synchronize().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(bench.ops().CopyOnDevice(buffer.data(), buffer.data(), 8).code(),
             absl::StatusCode::kUnavailable);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests Gauss-Jordan elimination on the GPU by the residuals of its solutions.
+// Tests Gauss-Jordan elimination on the GPU with the residuals of its solutions.
 #include <cmath>
 #include <string>
 
@@ -110,7 +110,8 @@ TEST_F(GaussJordanTest, InvertsWhatHasAKnownInverse) {
       const HostMatrix shift = GalleryNamed("shift").make(n);
       const Result transposed = Solve(shift, n, Identity(n), n, dtype);
       EXPECT_EQ(transposed.x, testing::Transposed(shift, n, n));
-      // Ones on and below the diagonal. The inverse has 1 on its diagonal and -1 below it.
+      // A matrix of ones on and below the diagonal has an inverse with 1 on the diagonal and -1
+      // directly below it.
       HostMatrix steps(n * n, 0.0);
       HostMatrix differences(n * n, 0.0);
       for (int64_t j = 0; j < n; ++j) {
@@ -119,7 +120,7 @@ TEST_F(GaussJordanTest, InvertsWhatHasAKnownInverse) {
         if (j + 1 < n) differences[j + 1 + j * n] = -1;
       }
       EXPECT_EQ(Solve(steps, n, Identity(n), n, dtype).x, differences);
-      // Inverts the inverse.
+      // Other inverses have rounding errors.
       const HostMatrix a = Rounded(GalleryNamed("diagonally_dominant").make(n), dtype);
       const Result inverse = Solve(a, n, Identity(n), n, dtype);
       EXPECT_LT(SolveRatio(a, n, Op::kNone, inverse.x, Identity(n), n, dtype), kThreshold);

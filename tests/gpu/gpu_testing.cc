@@ -21,7 +21,7 @@ Device& Gpu() {
       std::fprintf(stderr, "cuda:0: %s\n", made.status().ToString().c_str());
       std::abort();
     }
-    return made->release();  // device threads may still run when statics are destroyed
+    return made->release();  // never destroyed: its threads may run until the process ends
   }();
   return *device;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shared parts of the tests of the CUDA device.
+// Devices and fixtures for tests of the CUDA device.
 #ifndef CROUT_TESTS_GPU_GPU_TESTING_H_
 #define CROUT_TESTS_GPU_GPU_TESTING_H_
 
@@ -17,11 +17,12 @@
 
 namespace crout {
 
-// The first GPU. Created at the first call and kept until the process ends. Requires that there is
-// a GPU.
+// Returns the first GPU. The first call creates the device, which exists until the process ends.
+// Aborts if the device cannot be created, for example without a GPU. May be called on any thread.
 Device& Gpu();
 
-// The host device, the reference for the GPU's operations.
+// Returns the host device, whose results are the reference for the GPU's. It exists until the
+// process ends. May be called on any thread.
 Device& Host();
 
 // Skips the test if there is no GPU.
@@ -32,24 +33,30 @@ class GpuTest : public ::testing::Test {
   }
 };
 
-// A device and one of its contexts, with copies to and from vectors, and complete jobs.
+// A device and one of its contexts, for one thread. An error of a copy or of Wait() fails the test;
+// a failed allocation also aborts the program.
 class Bench {
  public:
+  // `device` must outlive the bench.
   explicit Bench(Device& device) : device_(device), jobs_(device) {}
 
   Device& device() { return device_; }
   testing::JobRunner& jobs() { return jobs_; }
   ExecutionContext& context() { return jobs_.context(); }
   MatrixOps& ops() { return context().ops(); }
-  const DeviceReport& Wait();  // after Synchronize()
+  // Synchronizes the context and returns its report. The next operation may change the report.
+  const DeviceReport& Wait();
 
+  // Allocates device memory, which is not initialized.
   Buffer Allocate(size_t bytes);
+  // Copies `values` to a new buffer and waits for the copy.
   template <class T>
   Buffer Put(const std::vector<T>& values) {
     Buffer buffer = Allocate(values.size() * sizeof(T));
     Copy(values.data(), buffer.data(), buffer.size(), true);
     return buffer;
   }
+  // Waits for the context's operations and returns all complete elements in `buffer`.
   template <class T>
   std::vector<T> Get(const Buffer& buffer) {
     std::vector<T> values(buffer.size() / sizeof(T));
@@ -64,7 +71,7 @@ class Bench {
   testing::JobRunner jobs_;
 };
 
-// Runs the same operations on the GPU and on the host.
+// Has a bench of the GPU and one of the host, which run the same operations.
 class GpuAndHostTest : public GpuTest {
  protected:
   void SetUp() override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the iterative Crout method on the GPU: LAPACK's ratios against the host's Crout method, and
-// the report of its run.
+// Tests the iterative Crout method on the GPU: LAPACK's ratios, compared with the host's Crout
+// method, and the report of the iterations.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -20,8 +20,8 @@ using ::crout::testing::Rounded;
 
 constexpr int64_t kSizes[] = {1, 2, 3, 5, 31, 32, 33, 129, 255, 256, 257, 558, 1089};
 
-// Cejka's matrices: uniform in [-1000, 1000]. Each diagonal entry except the last is zero with
-// probability 1/2.
+// Returns a matrix like Cejka's, with entries uniform in [-1000, 1000]. Each diagonal entry except
+// the last is zero with probability 1/2.
 HostMatrix Cejka(int64_t n) {
   HostMatrix a = testing::RandomMatrix(n, n, n);
   std::mt19937_64 generator(n + 1);
@@ -32,8 +32,8 @@ HostMatrix Cejka(int64_t n) {
   return a;
 }
 
-// A row diagonally dominant matrix. `step` changes every entry by a relative amount of about
-// `change`.
+// Returns a row diagonally dominant matrix after `step` random changes. Each changes every entry by
+// a relative amount of at most `change`.
 HostMatrix Dominant(int64_t n, int step = 0, double change = 0) {
   HostMatrix a = testing::RandomMatrix(n, n, 7 * n);
   for (int64_t i = 0; i < n; ++i) {
@@ -104,7 +104,8 @@ TEST_F(GpuIcmTest, PublishedMatricesPassLapacksRatioByEveryRule) {
         EXPECT_EQ(factor->summary.info, 0);
         CheckShape(*factor->summary.iterations, n);
         const double ratio = FactorRatioOf(*gpu_, *factor, a);
-        // An absolute interval does not bound the growth; the reported growth must then be large.
+        // An absolute interval does not bound the growth. A large ratio requires a large reported
+        // growth.
         if (rule == PivotRule::kInterval && ratio >= kThreshold) {
           EXPECT_GT(factor->summary.pivot_growth, 100);
           continue;
@@ -124,7 +125,7 @@ TEST_F(GpuIcmTest, GalleryPassesWhereTheHostDoes) {
         const HostMatrix a = Rounded(kind.make(n), dtype);
         auto factor = Factor(a, n, Options(dtype));
         const double host = HostRatio(a, n, dtype);
-        if (!factor.ok() && host >= kThreshold) continue;  // overflowed the type
+        if (!factor.ok() && host >= kThreshold) continue;  // overflow of the type
         ASSERT_TRUE(factor.ok()) << factor.status();
         if (kind.singular_at(n) != 0) {
           EXPECT_EQ(factor->summary.info, kind.singular_at(n));
@@ -166,7 +167,8 @@ TEST_F(GpuIcmTest, SynchronousSweepsAreAsManyAsPredicted) {
     options.parameters.section_size = section;
     auto factor = Factor(a, kN, options);
     ASSERT_TRUE(factor.ok()) << factor.status();
-    // At most the depth of the recurrence. Rounding may let the last elements settle earlier.
+    // The number of sweeps is at most the depth of the recurrence. Rounding may make the last
+    // elements final earlier.
     const IterationReport& report = *factor->summary.iterations;
     EXPECT_LE(report.sweeps[0], 2 * section - 1);
     EXPECT_EQ(Total(report.pivots), 0);
@@ -174,8 +176,8 @@ TEST_F(GpuIcmTest, SynchronousSweepsAreAsManyAsPredicted) {
   }
 }
 
-// The report covers the executed sweeps. With the interval rule these are the sweeps to the first
-// bad element; the following search by columns is not a sweep (decision 0007).
+// The report counts executed sweeps. With the interval rule, these are the sweeps up to the first
+// bad element. The following search by columns is not a sweep (decision 0007).
 TEST_F(GpuIcmTest, TheIntervalRuleSweepsToTheFirstBadElementThenSearches) {
   constexpr int64_t kN = 200;
   int runs = 0;
@@ -199,12 +201,11 @@ TEST_F(GpuIcmTest, TheIntervalRuleSweepsToTheFirstBadElementThenSearches) {
         int64_t predicted = 2 * section - 1;
         if (bad < section) {
           EXPECT_GT(report.pivots[0], 0);
-          // Element b is final after 2 b sweeps. One more sweep, at the earliest the second,
-          // detects this.
+          // Element b is final after 2 b sweeps. The next sweep detects this, but never the first.
           predicted = std::max<int64_t>(2 * bad + 1, 2);
           ++searched;
         }
-        // Rounding may let the last elements settle a sweep or two earlier.
+        // Rounding may make the last elements final a few sweeps earlier.
         EXPECT_LE(report.sweeps[0], predicted);
         EXPECT_GE(report.sweeps[0], predicted - predicted / 16);
         exact += report.sweeps[0] == predicted;
@@ -339,8 +340,8 @@ TEST_F(GpuIcmWarmTest, FewerSweepsSameAccuracy) {
   }
 }
 
-// The pivots of the start are unsuitable for the new matrix. The device detects this and searches
-// for new ones.
+// The start's pivots are unsuitable for the new matrix. The device detects this and searches for
+// new pivots.
 TEST_F(GpuIcmWarmTest, UselessStartsGiveTheSameAccuracy) {
   for (const int64_t n : {33, 257, 558}) {
     for (const char* from : {"getrf", "icmpp"}) {
@@ -367,7 +368,7 @@ TEST_F(GpuIcmWarmTest, UselessStartsGiveTheSameAccuracy) {
   }
 }
 
-// Dominant except for the order of its rows. Only the start's permutation restores the dominance.
+// The matrix is diagonally dominant only after the start's permutation of its rows.
 TEST_F(GpuIcmWarmTest, TheStartsPermutationComesFirst) {
   constexpr int64_t kN = 558;
   const auto shuffled = [](const HostMatrix& a) {
@@ -401,7 +402,7 @@ TEST_F(GpuIcmWarmTest, ReportsProgress) {
   constexpr int64_t kN = 2048;
   auto start = Factor(Dominant(kN), kN, Options(DType::kFloat64, "getrf"));
   ASSERT_TRUE(start.ok()) << start.status();
-  // The first matrix is only swept. In the second, every section is also searched by columns.
+  // The first matrix needs only sweeps. The second also needs a search by columns in every section.
   for (const HostMatrix& next : {Dominant(kN, 1, 1e-5), Cejka(kN)}) {
     ExpectColumnsReported(*gpu_, next, kN, Warm(*start, Options(DType::kFloat64), 0));
   }
@@ -416,7 +417,7 @@ TEST_F(GpuIcmTest, StopsOnRequest) {
   int64_t columns = 0;
   const auto stop = [&] {
     columns = gpu_->context().report().ColumnsDone();
-    return columns > 0;  // not before the kernels run
+    return columns > 0;  // stops only while the kernels run
   };
   const auto factor =
       Factorize(gpu_->context(), std::move(upload),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests row interchanges that are first traced and then applied at once, against LAPACK's laswp.
+// Tests row interchanges that are first combined to permutations and then applied at once. Compares
+// them with LAPACK's laswp.
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
@@ -18,12 +19,12 @@
 namespace crout::cuda {
 namespace {
 
-// Rows and factored columns of a matrix, and columns of a block.
+// The shape of a factorization: rows, factored columns, and columns per block.
 struct Shape {
   int64_t rows;
   int64_t columns;
   int64_t block;
-  int64_t two_blocks_end = 0;  // columns in panels of two blocks
+  int64_t two_blocks_end = 0;  // number of columns in panels of two blocks
 };
 
 ::testing::Message Name(const Shape& shape) {
@@ -32,7 +33,7 @@ struct Shape {
                               << shape.two_blocks_end << " of them in pairs";
 }
 
-// 1-based interchanges of near and distant rows, with some rows repeated.
+// Returns 1-based interchanges with near and distant rows, some of them repeated.
 std::vector<int64_t> Interchanges(int64_t count, int64_t rows) {
   std::mt19937 random(41);
   std::vector<int64_t> ipiv(count);
@@ -43,13 +44,13 @@ std::vector<int64_t> Interchanges(int64_t count, int64_t rows) {
   return ipiv;
 }
 
-// Applies interchanges `begin` to `end` to one column.
+// Applies interchanges `begin` to `end` - 1 to one column.
 template <class V>
 void Laswp(const std::vector<int64_t>& ipiv, int64_t begin, int64_t end, V* column) {
   for (int64_t k = begin; k < end; ++k) std::swap(column[k], column[ipiv[k] - 1]);
 }
 
-// Returns the row indices after laswp.
+// Returns the original row of each row after laswp, which starts with interchange `begin`.
 std::vector<int64_t> Sources(const std::vector<int64_t>& ipiv, int64_t begin, int64_t rows) {
   std::vector<int64_t> sources(rows);
   std::iota(sources.begin(), sources.end(), 0);
@@ -171,7 +172,7 @@ void InterchangesTest::ExpectMovedBy(unsigned max_blocks, int64_t columns) {
   }
 }
 
-// Fewer columns than the blocks of threads move at once, the same number, and more.
+// The blocks of threads move all columns at once, or need several passes.
 TEST_F(InterchangesTest, MovedByFewBlocks) {
   for (const unsigned max_blocks : {1U, 3U, kAnyBlocks}) {
     for (const int64_t columns : {1, 8, 23, 24, 25, 83}) {
@@ -185,7 +186,7 @@ TEST_F(InterchangesTest, MovedByFewBlocks) {
 
 template <class T>
 void InterchangesTest::ExpectDeferred(const Shape& shape) {
-  // Columns to the right of the factored ones, which must not change.
+  // Number of columns to the right of the factored columns. They must not change.
   constexpr int64_t kBeside = 2;
   const int64_t ld = shape.rows + 3;
   const std::vector<T> a = RandomVector<T>(ld * (shape.columns + kBeside), 45);
@@ -212,8 +213,8 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
   }
 }
 
-// One block, two and three, with a complete or partial last block. Also more columns and more rows
-// than the GPU's blocks of threads process at once.
+// Uses one to three blocks, the last of them complete or partial, and panels of two blocks. Some
+// matrices have more columns or rows than the GPU's blocks of threads process at once.
 TEST_F(InterchangesTest, DeferredToTheEnd) {
   for (const Shape& shape :
        {Shape{50, 10, 16}, Shape{7, 7, 4}, Shape{40, 40, 20}, Shape{100, 64, 32},

@@ -24,13 +24,13 @@ struct Shape {
   int64_t block;
 };
 
-// Orders below, at and above a block's order; multiples and other values of the leaves' 32 rows and
-// the strips' 16 columns.
+// Orders n are below, at and above the block's order. Some block orders are multiples of the 32
+// rows of a leaf or the 16 columns of a strip.
 constexpr Shape kShapes[] = {{1, 1},   {7, 7},    {16, 16},  {33, 32},   {40, 40},  {64, 32},
                              {70, 17}, {100, 33}, {100, 48}, {130, 100}, {300, 256}};
 
-// A factor with well-conditioned blocks. The diagonal elements have a real part of magnitude 1 to 2
-// and of either sign; the other elements are small.
+// Returns a factor with well-conditioned blocks. The real part of a diagonal element has a
+// magnitude of 1 to 2 and either sign. The other elements are small.
 template <class T>
 std::vector<T> Factor(int64_t n) {
   const int64_t ld = n + kLuPadding;
@@ -46,7 +46,7 @@ std::vector<T> Factor(int64_t n) {
   return lu;
 }
 
-// A triangle of a diagonal block in getrf's storage.
+// One triangle of a diagonal block, with L and U stored as by getrf.
 template <class T>
 struct Triangle {
   const T* data;
@@ -62,7 +62,7 @@ struct Triangle {
   }
 };
 
-// The largest condition numbers | |T^-1| |T| |_inf of T and of its transpose.
+// Returns the condition numbers | |T^-1| |T| |_inf of T and of its transpose.
 template <class T>
 PreparationStats Conditions(const Triangle<T>& triangle, const Triangle<T>& inverted) {
   const int64_t order = triangle.order;
@@ -123,7 +123,8 @@ class InvertDiagonalTest : public KernelTest {
   void ExpectNotFinite(const Shape& shape, int64_t zero);
 };
 
-// Expects T X = I, up to one float64 roundoff per term and one roundoff of T per element of X.
+// Expects that the product of the triangle and its inverse is I. The tolerance is one float64
+// roundoff per term and one roundoff of the element type per element of the inverse.
 template <class T>
 void ExpectInverse(const Triangle<T>& triangle, const Triangle<T>& inverted) {
   const int64_t order = triangle.order;
@@ -158,7 +159,7 @@ void InvertDiagonalTest::ExpectInverses(const Shape& shape, UnitDiagonal unit) {
   const Inverted<T> got = Invert(lu, shape, unit, before);
 
   PreparationStats largest = {0, 0};
-  std::vector<T> expected = before;  // checks the elements outside the blocks
+  std::vector<T> expected = before;  // with the elements outside the blocks
   int64_t largest_order = 0;
   for (int64_t begin = 0; begin < shape.n; begin += shape.block) {
     const int64_t order = std::min(shape.block, shape.n - begin);
@@ -189,7 +190,7 @@ void InvertDiagonalTest::ExpectInverses(const Shape& shape, UnitDiagonal unit) {
   EXPECT_NEAR(got.conditions.condition, largest.condition, rounding * largest.condition);
   EXPECT_NEAR(got.conditions.transposed_condition, largest.transposed_condition,
               rounding * largest.transposed_condition);
-  // The scratch is reset for the next kernel.
+  // The kernel must reset the scratch for the next kernel.
   for (int k = 0; k < 4; ++k) {
     EXPECT_EQ(got.scratch.least[k], ReductionScratch::kNone);
     EXPECT_EQ(got.scratch.greatest[k], 0U);
@@ -225,7 +226,7 @@ void InvertDiagonalTest::ExpectNotFinite(const Shape& shape, int64_t zero) {
   }
 }
 
-// A zero pivot in the first block, in the last block and at its end.
+// The zero pivot is in the first block, in the last block or at its end.
 TEST_F(InvertDiagonalTest, ASingularFactorIsNotFinite) {
   for (const int64_t zero : {0, 20, 70, 99}) {
     ExpectNotFinite<double>({100, 48}, zero);

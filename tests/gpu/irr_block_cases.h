@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Test cases for irr_getf2 and irr_trsm, with and without offsets. They run on a GPU and on host
-// threads, which need smaller members. `On` provides the platform:
+// Test cases for irr_getf2 and irr_trsm, with and without offsets. They run on a GPU or on host
+// threads; host threads use smaller members. Matrices are column-major, and rows and columns are
+// 0-based unless stated otherwise. `On` provides the platform:
 //   On::Batch<T>(members, gap)   members in the kernels' memory, like IrrLuTest::GpuBatch
-//   On::Send(values)             copies values to an array there, with the address get()
+//   On::Send(values)             copies values to an array in that memory; get() is its address
 //   On::Receive(array, count)    returns the current values of an array
 //   On::kThreadsOfHost           true if each thread of a kernel is a host thread
 #ifndef CROUT_TESTS_GPU_IRR_BLOCK_CASES_H_
@@ -30,6 +31,7 @@ namespace crout::cuda {
 using testing::FactoredMember;
 using testing::Member;
 
+// Returns one random member of each shape.
 template <class T>
 std::vector<Member<T>> RandomMembersOf(const std::vector<MatrixShape>& shapes) {
   std::vector<Member<T>> members;
@@ -39,7 +41,7 @@ std::vector<Member<T>> RandomMembersOf(const std::vector<MatrixShape>& shapes) {
   return members;
 }
 
-// The rows x cols elements from (row, col) on.
+// Returns the rows x cols submatrix whose first element is (row, col).
 template <class T>
 Member<T> PartOf(const Member<T>& member, int64_t row, int64_t col, int64_t rows, int64_t cols) {
   Member<T> part{rows, cols, {}};
@@ -49,7 +51,7 @@ Member<T> PartOf(const Member<T>& member, int64_t row, int64_t col, int64_t rows
   return part;
 }
 
-// Expects equal bits, except in the rows x cols elements from (row, col) on.
+// Expects equal bits outside the rows x cols submatrix whose first element is (row, col).
 template <class T>
 void ExpectSameOutside(const Member<T>& got, const Member<T>& before, int64_t row, int64_t col,
                        int64_t rows, int64_t cols) {
@@ -64,8 +66,9 @@ void ExpectSameOutside(const Member<T>& got, const Member<T>& before, int64_t ro
 
 // --- irr_getf2
 
-// The block of columns that irr_getf2 factors in a member, from row `begin` on.
+// The submatrix that irr_getf2 factors in a member. Its first element is (begin, begin).
 struct Getf2Part {
+  // The shape is 0 x 0 if the member has no pivots from `begin` on.
   template <class T>
   Getf2Part(const Member<T>& member, int begin) {
     constexpr int64_t kBlock = MemberBlocking<DeviceType<T>>::kBlock;
@@ -75,11 +78,13 @@ struct Getf2Part {
     cols = std::min(member.cols, begin + kBlock) - begin;
   }
 
-  int64_t pivots = 0;  // zero or negative if there are none
+  int64_t pivots = 0;  // at most 0 if there are none
   int64_t rows = 0;
   int64_t cols = 0;
 };
 
+// The members and their pivots and info after irr_getf2. Pivots are 1-based rows of the member, or
+// kNoPivot outside the factored columns.
 template <class T>
 struct Getf2Run {
   std::vector<Member<T>> members;
@@ -89,6 +94,7 @@ struct Getf2Run {
 
 inline constexpr int64_t kNoPivot = -1;
 
+// Runs irr_getf2 for the columns from `begin` on. `info_before` is the initial info of each member.
 template <class On, class T>
 Getf2Run<T> RunGetf2(const std::vector<Member<T>>& members, int begin, int32_t info_before) {
   typename On::template Batch<T> batch(members, 2);
@@ -107,8 +113,8 @@ Getf2Run<T> RunGetf2(const std::vector<Member<T>>& members, int begin, int32_t i
   return run;
 }
 
-// Expects PA = LU with LAPACK's pivots for the part, and no change elsewhere. `info` refers to the
-// part.
+// Expects PA = LU with LAPACK's pivots for the part of member `id`, and no change elsewhere. `info`
+// is the host's expected info for the part alone.
 template <class T>
 void ExpectFactoredPart(const Member<T>& before, int begin, const Getf2Run<T>& run, size_t id,
                         int32_t info) {
@@ -135,8 +141,8 @@ void ExpectFactoredPart(const Member<T>& before, int begin, const Getf2Run<T>& r
   EXPECT_LT(testing::Ratio(a, factored), testing::kThreshold);
 }
 
-// Square, wide and tall members. Some contain the whole block, some a part of it, and some none of
-// it.
+// Factors square, wide and tall members from `begin` on. They contain all, some or none of the
+// factored columns.
 template <class On, class T>
 void ExpectGetf2From(int begin) {
   std::vector<MatrixShape> shapes = {{begin + 40, begin + 40}, {begin + 5, begin + 50},
@@ -144,7 +150,7 @@ void ExpectGetf2From(int begin) {
                                      {begin + 4, begin},       {0, 0}};
   if (!On::kThreadsOfHost) {
     shapes.insert(shapes.end(), {{begin + 600, begin + 33},   // two rows per thread
-                                 {begin + 1100, begin + 40},  // more than fit in registers
+                                 {begin + 1100, begin + 40},  // more rows than fit in registers
                                  {begin + 1, begin + 1},
                                  {begin + 1, begin + 200}});
   }
@@ -156,7 +162,7 @@ void ExpectGetf2From(int begin) {
   }
 }
 
-// NaN, Inf and columns without a pivot affect only their own member.
+// Expects that NaN, Inf and columns without a pivot affect only their own member.
 template <class On, class T>
 void ExpectGetf2OfBadMembersFrom(int begin) {
   using Limits = std::numeric_limits<RealPart<T>>;
@@ -196,17 +202,19 @@ void ExpectGetf2OfBadMembersFrom(int begin) {
 
 // --- irr_trsm
 
-// The positions of the submatrices.
+// The first elements of the submatrices T and B in their members.
 inline constexpr int kRowOfT = 3, kColumnOfT = 1, kRowOfB = 2, kColumnOfB = 4;
-inline constexpr int kColumnsOfB = 6;  // maximum number of columns from there on
+inline constexpr int kColumnsOfB = 6;  // requested number of columns
 
+// Members for irr_trsm, which solves op(T) X = B for T of order `m` or less in each member.
 template <class T>
 struct TrsmCase {
   TrsmCase(Op op, bool lower, bool unit, int m) : op(op), lower(lower), unit(unit), m(m) {
     constexpr RealPart<T> kNan = std::numeric_limits<RealPart<T>>::quiet_NaN();
     const int half = m / 2 + 1;
-    // First members larger than requested, without columns to solve for, and without a triangle.
-    // Then members smaller than requested, with triangles in wide, tall and larger matrices.
+    // Member 0 is larger than requested. Member 1 has no columns to solve for, and member 2 has no
+    // triangle. Members 3 to 5 are smaller than requested; their triangles are in a wide, a tall
+    // and a larger matrix.
     t = RandomMembersOf<T>({{m + 8, m + 2},
                             {m + 3, m + 1},
                             {2, 9},
@@ -223,13 +231,14 @@ struct TrsmCase {
           const bool inside = r >= 0 && c >= 0 && r < order && c < order;
           const bool read = inside && (r == c ? !unit : (c < r) == lower);
           T& x = t[id](i, j);
-          // Elements that must not be read are NaN.
+          // The kernel must not read the other elements, so they are NaN.
           x = !read ? T(kNan) : r == c ? x + T(3) : x / T(static_cast<RealPart<T>>(m));
         }
       }
     }
   }
 
+  // The order of T and the number of columns of B in member `id`.
   int64_t Order(size_t id) const {
     const int64_t of_t = std::min(t[id].rows - kRowOfT, t[id].cols - kColumnOfT);
     return std::max<int64_t>(0, std::min<int64_t>({m, of_t, b[id].rows - kRowOfB}));
@@ -237,13 +246,14 @@ struct TrsmCase {
   int64_t Columns(size_t id) const {
     return std::clamp<int64_t>(b[id].cols - kColumnOfB, 0, kColumnsOfB);
   }
-  // Element (i, k) of op(T), for i and k in its triangle or on its diagonal.
+  // Returns element (i, k) of op(T), which must be on its diagonal or in its triangle.
   std::complex<double> ElementOfT(size_t id, int64_t i, int64_t k) const {
     if (i == k && unit) return 1;
     if (op != Op::kNone) std::swap(i, k);
     const std::complex<double> x = crout::ToFloat64(t[id](kRowOfT + i, kColumnOfT + k));
     return op == Op::kConjugateTranspose ? std::conj(x) : x;
   }
+  // Returns the members of B after irr_trsm.
   template <class On>
   std::vector<Member<T>> Run() const {
     const typename On::template Batch<T> of_t(t);
@@ -268,7 +278,7 @@ struct TrsmCase {
   std::vector<Member<T>> b;
 };
 
-// Expects op(T) X = B up to roundoff, and no change elsewhere in B.
+// Expects op(T) X = B up to roundoff, and no change in the other elements of B's members.
 template <class T>
 void ExpectTrsmSolves(const TrsmCase<T>& of, const std::vector<Member<T>>& x) {
   const bool lower_of_op = of.lower == (of.op == Op::kNone);
@@ -293,6 +303,7 @@ void ExpectTrsmSolves(const TrsmCase<T>& of, const std::vector<Member<T>>& x) {
   }
 }
 
+// Expects correct solutions, and that Inf and zero pivots affect only their own column or member.
 template <class On, class T>
 void ExpectTrsmAtOffsets(Op op, bool lower, bool unit, int m) {
   SCOPED_TRACE(::testing::Message()
@@ -314,7 +325,7 @@ void ExpectTrsmAtOffsets(Op op, bool lower, bool unit, int m) {
   EXPECT_TRUE(testing::SameBits(of_infinite[3].elements, x[3].elements));
   if (unit) return;
 
-  // Division by a zero affects only the solution of that member.
+  // A zero on the diagonal affects only the solution of its member.
   TrsmCase<T> singular = of;
   singular.t[0](kRowOfT + middle, kColumnOfT + middle) = T{0};
   const std::vector<Member<T>> of_singular = singular.template Run<On>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the building blocks of irr_lu for large members against their definitions.
+// Tests the products, solves and interchanges that irr_lu uses for large members, against their
+// definitions.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -22,7 +23,7 @@ std::complex<double> ToComplex(const T& x) {
   return ToFloat64(x);
 }
 
-// Element (i, j) of op(A), for A from element (row, col) of the member on.
+// Returns element (i, j) of op(A). A is the member's submatrix whose first element is (row, col).
 template <class T>
 std::complex<double> At(const Member<T>& a, Op op, int64_t row, int64_t col, int64_t i, int64_t j) {
   if (op != Op::kNone) std::swap(i, j);
@@ -34,7 +35,7 @@ MatrixShape OpOf(const MatrixShape& shape, Op op) {
   return op == Op::kNone ? shape : MatrixShape{shape.cols, shape.rows};
 }
 
-// One roundoff for each of the given number of terms, whose moduli have the sum `moduli`.
+// Returns the roundoff of a sum of `terms` terms. `moduli` is the sum of their moduli.
 template <class T>
 double Tolerance(int64_t terms, double moduli) {
   return static_cast<double>(terms + 8) * std::numeric_limits<RealPart<T>>::epsilon() * moduli;
@@ -52,11 +53,11 @@ class IrrBlocksTest : public IrrLuTest {
   static void ExpectLaswp(bool backward, int begin, int end);
 };
 
-constexpr int kRow = 2, kColumn = 1, kTerm = 3;  // positions of the submatrices
+constexpr int kRow = 2, kColumn = 1, kTerm = 3;  // first elements of submatrices
 constexpr int kM = 128, kN = 65, kK = 97;        // requested sizes
 
-// op(A) is m x k and op(B) is k x n. Members are smaller and larger than requested in each
-// dimension; some are empty, and one has no terms.
+// op(A) is m x k and op(B) is k x n. Each dimension is smaller than requested in some members and
+// larger in others. One member is empty, and one has no terms.
 template <class T>
 void IrrBlocksTest::ExpectGemm(Op op_a, Op op_b, double beta) {
   SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << ", ops " << static_cast<int>(op_a)
@@ -113,8 +114,8 @@ void IrrBlocksTest::ExpectGemm(Op op_a, Op op_b, double beta) {
   }
 }
 
-// Triangles with a diagonal of at least 1 and small other elements, inside larger matrices.
-// Elements that must not be read are NaN.
+// The triangles are inside larger matrices. Their diagonals are at least 1, and their other
+// elements are small. The kernels must not read other elements, so these are NaN.
 template <class T>
 void IrrBlocksTest::ExpectTrsm(Op op, bool lower, bool unit, int m) {
   SCOPED_TRACE(::testing::Message()
@@ -160,7 +161,7 @@ void IrrBlocksTest::ExpectTrsm(Op op, bool lower, bool unit, int m) {
   }
 }
 
-// Uses triangles like ExpectTrsm.
+// Uses triangles like those of ExpectTrsm.
 template <class T>
 void IrrBlocksTest::ExpectTrsmFromRight(int n) {
   SCOPED_TRACE(::testing::Message() << NameOf(kDTypeOf<T>) << ", order " << n);
@@ -245,7 +246,7 @@ TEST_F(IrrBlocksTest, Gemm) {
   });
 }
 
-// A column with more tiles than a grid has blocks along a dimension.
+// One column has more tiles than a grid has blocks in one dimension.
 TEST_F(IrrBlocksTest, GemmOfMoreTilesThanAGridHas) {
   constexpr int kRows = 65536 * 64 + 5;
   Member<float> a{kRows, 1, std::vector<float>(kRows)};

@@ -17,7 +17,7 @@ namespace {
 using testing::FactoredMember;
 using testing::Member;
 
-// Growth and quality equal the host's values for the same factors.
+// Expects the growth and quality that the host computes for the same factor.
 template <class T>
 void ExpectFiguresOf(Member<T> a, FactoredMember<T> factor) {
   BatchExtent extent;
@@ -30,14 +30,14 @@ void ExpectFiguresOf(Member<T> a, FactoredMember<T> factor) {
   const auto [growth, quality, condition] =
       probe.Finish({factor.lu.elements.data(), a.rows, a.cols, a.rows}, factor.ipiv.data());
   EXPECT_NEAR(factor.growth, growth, 1e-14 * growth);
-  // For float64 factors, the quality is of the order of the probe's own roundoff.
+  // The quality of float64 factors is as small as the probe's roundoff.
   const double own = UnitRoundoff(DType::kFloat64) / UnitRoundoff(kDTypeOf<T>);
   EXPECT_NEAR(factor.quality, quality, 1e-9 * quality + own);
   EXPECT_LT(factor.quality, testing::kThreshold);
 }
 
-// Expects PA = LU up to roundoff and the LAPACK pivots of the host's irr_lu. Pivots of large random
-// matrices are compared only in float64, because in single precision candidates may differ by less
+// Expects PA = LU up to roundoff and the LAPACK pivots of the host's irr_lu. Compares pivots of
+// large random matrices only in float64, because candidates in single precision may differ by less
 // than the roundoff.
 template <class T>
 void ExpectGood(const Member<T>& a, const FactoredMember<T>& factor,
@@ -60,10 +60,10 @@ void ExpectGood(const Member<T>& a, const FactoredMember<T>& factor,
   }
 }
 
-// Empty, square, tall and wide members around the size limits of warps, panels, blocks, chunks and
-// blocks of threads.
+// Returns empty, square, tall and wide shapes below, at and above the sizes of warps, panels,
+// blocks, chunks and blocks of threads.
 std::vector<MatrixShape> MixedShapes(bool few) {
-  if (few) {  // one per team and per kind of panel
+  if (few) {  // at least one for each team and each kind of panel
     return {{0, 0},  {1, 1},   {0, 4},   {9, 9},    {31, 32},  {32, 5},   {33, 33},
             {20, 1}, {48, 90}, {90, 48}, {129, 40}, {257, 33}, {40, 161}, {520, 20}};
   }
@@ -95,7 +95,8 @@ class IrrGetrfTest : public IrrLuTest {
     }
   }
 
-  // Returns the factor of `bad`. Its neighbours must have the same bits as without it.
+  // Returns the factor of `bad` in a batch. The other members must have the same bits as without
+  // it.
   template <class T>
   static FactoredMember<T> FactoredAmongOthers(const Member<T>& bad) {
     std::vector<MatrixShape> others = {{5, 5}, {70, 70}, {20, 30}, {300, 40}};
@@ -138,7 +139,7 @@ TEST_F(IrrGetrfTest, OneHugeAmongTiny) {
   ForTypes([&](auto x) { ExpectFactors<decltype(x)>(shapes); });
 }
 
-// Members too large for one block of threads, which are factored by the building blocks.
+// Members that are too large for one block of threads use a grid.
 TEST_F(IrrGetrfTest, MembersOfAGrid) {
   std::vector<MatrixShape> shapes = {{1100, 70}, {1030, 1040}, {60, 1200}, {200, 1025},
                                      {33, 33},   {2100, 40},   {7, 7}};
@@ -185,7 +186,7 @@ TEST_F(IrrGetrfTest, SingularMembersAreFactoredAndDoNotAffectOthers) {
   });
 }
 
-// The largest elements are already on the diagonal, and all have the same size.
+// The largest elements, all of them equal, are already on the diagonal.
 TEST_F(IrrGetrfTest, PivotsOnTheDiagonalStay) {
   for (const int64_t n : {7, 32, 64, 150}) {
     Member<double> a = testing::RandomMember<double>(n, n, 5);
@@ -252,13 +253,13 @@ TEST_F(IrrGetrfTest, NanAndInfStayAndDoNotAffectOthers) {
   });
 }
 
-// The Newton matrices of combustion chemistry for three mechanisms in one batch. The pivots are
-// compared with the host's where rounding cannot change them: where the host finds the same pivots
-// after each element is perturbed by a few roundoffs.
+// Factors Newton matrices of three mechanisms of combustion chemistry in one batch. Compares the
+// pivots with the host's, unless the host's pivots change when each element is perturbed by a few
+// roundoffs.
 TEST_F(IrrGetrfTest, SeqPeleAsOneBatch) {
   std::vector<Member<double>> members = testing::SeqPele();
   if (members.empty()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
-  if (IsWatched()) {  // a few of each mechanism
+  if (IsWatched()) {  // some of each mechanism
     constexpr size_t kEvery = 20;
     std::vector<Member<double>> few;
     for (size_t k = 0; k < members.size(); k += kEvery) few.push_back(std::move(members[k]));

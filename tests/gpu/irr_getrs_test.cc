@@ -37,8 +37,8 @@ struct Systems {
   }
 };
 
-// Orders around the size limits of warps, blocks and blocks of threads; numbers of right-hand sides
-// around the size limits of chunks.
+// Returns systems with orders below, at and above the sizes of warps, blocks and blocks of threads.
+// The numbers of right-hand sides are below, at and above the size of a chunk.
 template <class T>
 Systems<T> MixedSystems() {
   Systems<T> systems;
@@ -125,7 +125,7 @@ TEST_F(IrrGetrsTest, MixedSizesAndColumns) {
   ExpectSolves<std::complex<double>>();
 }
 
-// Each member is also factored and solved alone.
+// Factors and solves each member alone as well.
 TEST_F(IrrGetrsTest, AMemberHasTheSameBitsInAnyBatch) {
   ExpectSameBitsInAnyBatch<float>();
   ExpectSameBitsInAnyBatch<double>();
@@ -149,7 +149,7 @@ TEST_F(IrrGetrsTest, SingularMembersAreNan) {
   }
 }
 
-// A may have any shape if it has no right-hand sides.
+// A member without right-hand sides may have any shape.
 TEST_F(IrrGetrsTest, RectangularMembersWithoutColumns) {
   const auto a = RandomMembers<double>({{9, 4}, {4, 9}, {90, 40}, {10, 10}});
   GpuFactors<double> factors(a);

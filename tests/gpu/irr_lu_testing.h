@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Irregular batches on a GPU, for tests.
+// Factors and solves irregular batches on a GPU. Errors of CUDA fail the test.
 #ifndef CROUT_TESTS_GPU_IRR_LU_TESTING_H_
 #define CROUT_TESTS_GPU_IRR_LU_TESTING_H_
 
@@ -19,7 +19,7 @@ namespace crout::cuda {
 
 class IrrLuTest : public KernelTest {
  protected:
-  // Members in GPU memory, in the layout of a HostBatch.
+  // Members in GPU memory, in the layout of a HostBatch: `gap` unused rows follow each column.
   template <class T>
   class GpuBatch {
    public:
@@ -36,7 +36,7 @@ class IrrLuTest : public KernelTest {
     const BatchExtent& extent() const { return host_.extent(); }
     const IrrOrder& parts() const { return parts_; }
     const int32_t* order() const { return device_order_.get(); }
-    // The view that the building blocks take, from element (row, col) on.
+    // Returns the members' submatrices whose first element is (row, col), 0-based.
     IrrMatrix<DeviceType<T>> Matrix(int row = 0, int col = 0) const {
       return {reinterpret_cast<DeviceType<T>*>(bytes_.get()), members_.get(), row, col};
     }
@@ -72,7 +72,7 @@ class IrrLuTest : public KernelTest {
     OnDevice<int32_t> device_order_{nullptr, &cudaFree};
   };
 
-  // A batch that was factored on the GPU.
+  // A batch that the constructor factors on the GPU with irr_lu. All results are -1 before.
   template <class T>
   class GpuFactors {
    public:
@@ -93,6 +93,7 @@ class IrrLuTest : public KernelTest {
       EXPECT_EQ(cudaStreamSynchronize(stream_.get()), cudaSuccess);
     }
 
+    // Returns the factors, pivots, info, growth and quality of all members.
     std::vector<testing::FactoredMember<T>> Get() {
       const auto members = lu_.Get();
       const auto ipiv = Receive(ipiv_, lu_.extent().diagonals);
@@ -108,6 +109,7 @@ class IrrLuTest : public KernelTest {
       return all;
     }
 
+    // Returns X with op(A) X = B for each member. B of member k is b[k], with the rows of A.
     std::vector<testing::Member<T>> Solved(Op op, const std::vector<testing::Member<T>>& b,
                                            int32_t gap = 0) {
       GpuBatch<T> x(b, gap);
@@ -148,6 +150,7 @@ class IrrLuTest : public KernelTest {
     f(std::complex<double>{});
   }
 
+  // Returns one random member of each shape.
   template <class T>
   static std::vector<testing::Member<T>> RandomMembers(const std::vector<MatrixShape>& shapes) {
     std::vector<testing::Member<T>> members;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests irr_getf2 and irr_trsm on the GPU without the rest of irr_lu: at offsets, and with members
-// that are not finite.
+// Tests irr_getf2 and irr_trsm on the GPU without the rest of irr_lu: with offsets, and with
+// members that are not finite.
 #include "tests/gpu/irr_block_cases.h"
 #include "tests/gpu/irr_lu_testing.h"
 

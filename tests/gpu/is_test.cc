@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the iterative triangular solver on the GPU against substitution.
+// Tests the iterative triangular solver of the GPU against substitution.
 #include <cmath>
 
 #include "gmock/gmock.h"
@@ -68,8 +68,8 @@ TEST_F(GpuIsTest, PassesLapacksRatio) {
   }
 }
 
-// Unit triangles of random entries, whose condition number grows as 2^n. For these the published
-// version mistook NaN for convergence.
+// The condition number of a unit triangle with random entries grows as 2^n. With such triangles,
+// the published version treats NaN as convergence.
 TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     for (const UnitDiagonal unit : {UnitDiagonal::kL, UnitDiagonal::kU}) {
@@ -82,7 +82,7 @@ TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
         const HostMatrix substituted = Solve(factor, "trsm", op, b, 3);
         double scale = 0;
         for (const double v : substituted) scale = std::max(scale, std::abs(v));
-        EXPECT_GT(scale, 1e3);  // they are ill-conditioned
+        EXPECT_GT(scale, 1e3);  // the triangle is ill-conditioned
         for (size_t e = 0; e < iterated.size(); ++e) {
           EXPECT_EQ(std::isfinite(iterated[e]), std::isfinite(substituted[e])) << e;
         }
@@ -91,8 +91,8 @@ TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
   }
 }
 
-// A bidiagonal L whose off-diagonal elements of 1/8 carry the first element of b from row to row.
-// The sweep that changes row k by less than the tolerance, relative to its value, is the last.
+// L is bidiagonal with off-diagonal elements of 1/8. Each sweep changes the solution about 8 times
+// less than the sweep before, until the relative change is below the tolerance.
 TEST_F(GpuIsTest, AToleranceSavesAccuracy) {
   constexpr int64_t kN = 60;  // one section
   HostMatrix lu(kN * kN, 0.0);
@@ -125,8 +125,8 @@ TEST_F(GpuIsTest, BadlyScaledBidiagonalIsExact) {
   EXPECT_EQ(Solve(factor, "is", Op::kNone, b, 1), Solve(factor, "trsm", Op::kNone, b, 1));
 }
 
-// Results that are not finite are returned. A NaN that passed the tolerance test would be hidden by
-// the finite numbers of an unfinished sweep.
+// The solver returns results that are not finite. If a NaN passed the test of the tolerance, the
+// result would have finite elements of an unfinished sweep.
 TEST_F(GpuIsTest, OverflowIsNotTakenForConverged) {
   constexpr int64_t kN = 100;
   HostMatrix lu(kN * kN, 0.0);

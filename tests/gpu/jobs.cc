@@ -43,7 +43,7 @@ FactorizeOptions OptionsOf(Device& device, DType factor_dtype, std::string_view 
 
 const TriangularSolver* SolverOf(Device& device, std::string_view name) {
   FactorSummary factor;
-  factor.preparation.emplace();  // accepted by any solver
+  factor.preparation.emplace();  // every solver supports such a factor
   auto found = FindSolver(device, name, factor, 1);
   EXPECT_TRUE(found.ok()) << found.status();
   return *found;
@@ -62,7 +62,7 @@ void ExpectColumnsReported(Bench& bench, const std::vector<std::byte>& packed, i
                                 options, note, timings);
   ASSERT_TRUE(factor.ok()) << factor.status();
   ASSERT_FALSE(reported.empty());
-  EXPECT_EQ(reported.front(), 0);  // reset after the previous job of the context
+  EXPECT_EQ(reported.front(), 0);  // not the count of the context's previous job
   EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
   EXPECT_GT(reported.back(), n / 2);
   EXPECT_LT(reported.back(), n);

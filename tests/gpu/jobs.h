@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Functions for tests of GPU jobs: factor ratios, progress, and lookup of methods by name.
+// Functions for tests of jobs: factor ratios, progress, and lookup of methods by name. Matrices are
+// n x n and column-major.
 #ifndef CROUT_TESTS_GPU_JOBS_H_
 #define CROUT_TESTS_GPU_JOBS_H_
 
@@ -20,18 +21,20 @@ using ::crout::testing::HostFactor;
 using ::crout::testing::HostMatrix;
 using ::crout::testing::Solution;
 
-// Returns options with the device's method `algorithm`.
+// Returns options with the device's method `algorithm`. Fails the test and aborts if the device has
+// no such method for `factor_dtype`.
 FactorizeOptions OptionsOf(Device& device, DType factor_dtype,
                            std::string_view algorithm = "getrf");
 
-// Returns the device's solver with this name.
+// Returns the device's solver with this name. Fails the test and aborts if there is none.
 const TriangularSolver* SolverOf(Device& device, std::string_view name);
 
-// Factors `packed` (n x n, column-major, of the factor's type) and checks the progress that the
-// method reports: the number of finished columns starts at 0, is above 0 while the method runs, and
-// never decreases.
+// Factors `packed`, which has the factor's type, and reads the number of finished columns at every
+// poll. Expects that it starts at 0, never decreases, ends between n / 2 and n - 1, and has more
+// than two values.
 void ExpectColumnsReported(Bench& bench, const std::vector<std::byte>& packed, int64_t n,
                            const FactorizeOptions& options);
+// Rounds `a` to the factor's type first.
 template <class Scalar>
 void ExpectColumnsReported(Bench& bench, const std::vector<Scalar>& a, int64_t n,
                            const FactorizeOptions& options) {
@@ -39,12 +42,13 @@ void ExpectColumnsReported(Bench& bench, const std::vector<Scalar>& a, int64_t n
                         n, options);
 }
 
-// Returns a stored factor with the L and U in `lu`, without interchanges and without a matrix.
+// Returns a factor with the triangles L and U of `lu`, without interchanges and without a matrix.
 Factorization StoredFactor(Bench& bench, const HostMatrix& lu, int64_t n, DType dtype,
                            UnitDiagonal unit);
 
-// Returns LAPACK's ratio, or its probe for large matrices (tests/support/ratios.h), of a factor of
-// `a` with its scales. `a` is rounded to the matrix's type.
+// Return LAPACK's ratio of a factor of `a`, or the probe of the ratio for large matrices
+// (tests/support/ratios.h). `a` must be without the factor's scales and rounded to the matrix's
+// type.
 double FactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
 double ProbedFactorRatioOf(Bench& bench, const Factorization& factor, const HostMatrix& a);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Prints the maximum dynamic shared memory, in bytes, of kernel launches on a GPU with the given
-// shared memory per block of threads. The machine code does not contain these numbers. Used by
-// kernel_needs.py; needs no GPU.
+// Prints the maximum dynamic shared memory, in bytes, of the launches of each kernel. The argument
+// is the shared memory of a block of threads. The machine code does not contain these numbers.
+// kernel_needs.py runs this program, which needs no GPU.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -38,8 +38,8 @@ void PrintInverse(const DeviceLimits& limits, const char* type) {
   Print("InvertDiagonalKernel", type, InvertDiagonalBytes(MaxInvertedOrder(kDTypeOf<T>, limits)));
 }
 
-// BlockRowKernel<T, true> supports elements of at most 8 bytes. It is not launched if it does not
-// fit.
+// BlockRowKernel<T, true> supports elements of at most 8 bytes, and runs only on GPUs with enough
+// shared memory.
 template <class T>
 void PrintBlockRow(const DeviceLimits& limits, const char* type) {
   if constexpr (sizeof(T) <= 8) {

@@ -6,9 +6,9 @@
   ninja -C BUILD crout_cuda_device kernel_needs     # takes minutes: not part of every CI run
   tests/gpu/kernel_needs.py BUILD [--cuobjdump PATH] > docs/kernel-needs.md
 
-Registers and static shared memory are read from the machine code by cuobjdump. The program
-kernel_needs prints the dynamic shared memory of the launches. Exit status: 1 if a kernel does not fit
-an architecture.
+cuobjdump reads registers and static shared memory from the machine code. The program kernel_needs
+prints the dynamic shared memory of the launches. Exit status: 1 if a kernel does not fit an
+architecture.
 """
 import argparse
 import pathlib
@@ -16,13 +16,13 @@ import re
 import subprocess
 import sys
 
-# Shared memory available to one block of threads on request, by compute capability, and the first
-# capability with clusters (technical specifications in the CUDA C++ programming guide).
+# Maximum shared memory of a block of threads, by compute capability (technical specifications in the
+# CUDA C++ programming guide).
 SHARED_BYTES = {75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10,
                 100: 227 << 10, 103: 227 << 10, 120: 99 << 10}
-# Reserved in every block for the system, in addition. Resource reports include it from 9.0 on.
+# Additional shared memory of every block for the system. Resource reports include it from 9.0 on.
 RESERVED_BYTES = 1024
-CLUSTERS_FROM = 90
+CLUSTERS_FROM = 90  # first compute capability with clusters
 
 
 def output(*command, text=None):
@@ -30,7 +30,7 @@ def output(*command, text=None):
 
 
 def short_names(mangled):
-  """Maps symbols to kernel names with template arguments, without scopes and parameters."""
+  """Returns {symbol: kernel name}; names have template arguments, but no scopes and parameters."""
   names = {}
   for symbol, name in zip(mangled, output("c++filt", text="\n".join(mangled)).splitlines()):
     for scope in ("(anonymous namespace)::", "crout::cuda::"):
@@ -73,19 +73,19 @@ def dynamic_bytes(program, architecture):
 
 
 def max_cluster(name):
-  """The cluster size of the variants in lu_panel_variants.h and pcm_panel.h; 0 for other kernels."""
+  """Returns the cluster size of variants in lu_panel_variants.h and pcm_panel.h; 0 for others."""
   if not name.startswith(("PcmPanelClusterKernel", "LuPanelKernel")) or name.endswith("false>"):
     return 0
   return 8 if re.match(r"LuPanelKernel<\w+, 32, 1, 128, true>", name) else 16
 
 
 def is_after_clusters(name):
-  """True for kernels that are launched only on GPUs with clusters."""
+  """Returns whether the kernel is launched only on GPUs with clusters."""
   return name.startswith(("PcmPanelClusterKernel", "LuPanelKernel", "BlockRowKernel"))
 
 
 class Family:
-  """The instances of a kernel template: their number and, by architecture, their largest needs."""
+  """The number of instances of a kernel template, and their largest needs on each architecture."""
 
   def __init__(self):
     self.instances = 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of single kernels. Only the kernels under test run, so that the racecheck tool of
-// compute-sanitizer can finish (sanitize.sh). A context of the GPU device would run every method
+// Fixture for tests of single kernels. Only the kernels under test run, so that the racecheck tool
+// of compute-sanitizer can finish (sanitize.sh). A context of the GPU device would run every method
 // once, including kernels with clusters, which racecheck does not support.
 #ifndef CROUT_TESTS_GPU_KERNEL_TEST_H_
 #define CROUT_TESTS_GPU_KERNEL_TEST_H_
@@ -18,24 +18,26 @@
 
 namespace crout::cuda {
 
-// Skips the test if there is no GPU.
+// Skips the test if there is no GPU. Errors of CUDA fail the test.
 class KernelTest : public ::testing::Test {
  protected:
   void SetUp() override;
 
-  // True if a tool of compute-sanitizer runs the program (set by sanitize.sh). A launch then takes
-  // milliseconds, so tests with one launch per member use few members.
+  // Returns whether a tool of compute-sanitizer runs the program (set by sanitize.sh). A launch
+  // then takes milliseconds, so tests with one launch per member use few members.
   static bool IsWatched();
 
   template <class V>
   using OnDevice = std::unique_ptr<V, decltype(&cudaFree)>;
 
+  // Allocates `count` uninitialized values in device memory.
   template <class V>
   static OnDevice<V> Allocate(size_t count) {
     void* memory = nullptr;
     EXPECT_EQ(cudaMalloc(&memory, std::max<size_t>(1, count) * sizeof(V)), cudaSuccess);
     return {static_cast<V*>(memory), &cudaFree};
   }
+  // Copies `values` to new device memory.
   template <class V>
   static OnDevice<V> Send(const std::vector<V>& values) {
     OnDevice<V> memory = Allocate<V>(values.size());
@@ -44,6 +46,7 @@ class KernelTest : public ::testing::Test {
         cudaSuccess);
     return memory;
   }
+  // Waits for the kernels and returns the first `count` values of `memory`.
   template <class V>
   static std::vector<V> Receive(const OnDevice<V>& memory, size_t count) {
     std::vector<V> values(count);
@@ -52,7 +55,7 @@ class KernelTest : public ::testing::Test {
     return values;
   }
 
-  // The control blocks of a new factorization and of a halted one.
+  // Return the control block of a new factorization and of a halted factorization.
   template <class T>
   static OnDevice<LuControl<T>> Control() {
     return Send<LuControl<T>>({{T{-1}, T{1}, 0, 0}});
@@ -62,7 +65,8 @@ class KernelTest : public ::testing::Test {
     return Send<LuControl<T>>({{T{0}, T{1}, 0, 1}});
   }
 
-  // Kernels overlap only on a stream other than the default one. Copies wait for this stream.
+  // Kernels overlap only on a stream other than the default stream. Send and Receive wait for the
+  // work on it.
   using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, decltype(&cudaStreamDestroy)>;
   static Stream MakeStream();
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests KrylovOps against the host's, and GMRES with old factors on the GPU.
+// Tests KrylovOps of the GPU against the host's, and GMRES on the GPU with factors of an earlier
+// matrix.
 #include <cmath>
 #include <complex>
 
@@ -39,7 +40,7 @@ class KrylovOpsTest : public GpuAndHostTest {
     return {buffer.data(), kDTypeOf<T>, rows, cols, std::max<int64_t>(1, rows)};
   }
 
-  // Runs all operations on bases with `count` vectors of order n in each of k spaces.
+  // Runs all operations on k bases of `count` vectors of length n.
   static Figures All(Bench& bench, int64_t n, int64_t count, int64_t k) {
     const Buffer vectors = bench.Put(Random<T>(n, count * k, 1));
     const Buffer w = bench.Put(Random<T>(n, k, 2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests batch members that crout_lu factors, a few at a time.
+// Tests large members of batches, which crout_lu factors a few at a time.
 #include <algorithm>
 #include <atomic>
 #include <complex>
@@ -21,8 +21,8 @@ using testing::RandomMember;
 using testing::Rhs;
 using testing::SolvedBatch;
 
-// More large members than are factored at once, with sizes that start at different multiples of 16
-// bytes.
+// Returns more large members than are factored at once. Their elements start at different multiples
+// of 16 bytes.
 template <class T>
 std::vector<Member<T>> LargeAndSmallMembers() {
   return {RandomMember<T>(2200, 2200, 1), RandomMember<T>(3, 3, 2),
@@ -31,7 +31,7 @@ std::vector<Member<T>> LargeAndSmallMembers() {
           RandomMember<T>(2051, 2051, 7), RandomMember<T>(2048, 2048, 8)};
 }
 
-// Systems for the square members.
+// Returns right-hand sides for the square members.
 template <class T>
 std::vector<Rhs<T>> SystemsOf(const std::vector<Member<T>>& members) {
   std::vector<Rhs<T>> systems;
@@ -88,7 +88,7 @@ TEST_F(LargeMembersTest, ASingularMemberDoesNotAffectOthers) {
   EXPECT_LE(factor.figures.quality[2], 30);
 }
 
-// Stops in the first panel of the first lane, in the first panel of a later lane, and while all
+// Stops in the first panel of the first lane, in the first panel of a later lane, or while all
 // lanes run.
 TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
   BatchJobs jobs(Gpu(), Gpu().batch_lu());
@@ -111,8 +111,8 @@ TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
   }
 }
 
-// The plan has only the maximum rows and the maximum columns, and takes them for the size of one
-// member. Each workspace is therefore this large, and fewer members are factored at once.
+// The plan has only the batch's largest numbers of rows and columns, and assumes a member with
+// both. Each workspace has this size, so fewer members are factored at once.
 TEST_F(LargeMembersTest, TallAndWideOnesFitTheirPlan) {
   BatchJobs jobs(Gpu(), Gpu().batch_lu());
   const std::vector<Member<float>> members = {RandomMember<float>(5000, 4000, 1),
@@ -128,7 +128,7 @@ TEST_F(LargeMembersTest, TallAndWideOnesFitTheirPlan) {
   }
 }
 
-// A batch that finds all other streams in use runs on its own stream.
+// A batch runs on its own stream while all other streams are in use.
 TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
   const std::vector<Member<double>> members = LargeAndSmallMembers<double>();
   const std::vector<Rhs<double>> systems = SystemsOf(members);
@@ -151,9 +151,8 @@ TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
   }
 }
 
-// Each member that is factored concurrently takes a workspace, and cuBLAS takes another 32 MiB. At
-// most eight members are factored concurrently, and their workspaces take at most half of the
-// batch's bytes.
+// Each concurrently factored member needs a workspace and 32 MiB for cuBLAS. At most eight members
+// are factored concurrently, and their workspaces have at most half of the batch's bytes.
 TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
   constexpr size_t kOfCublas = size_t{32} << 20;
   const auto bytes = [](int64_t members, int64_t n) {
@@ -175,8 +174,8 @@ TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
   EXPECT_LT(bytes(3, 2048) - bytes(1, 2048), kOfCublas / 32);
 }
 
-// A tall and a wide member with few columns or rows reserve no workspace for crout_lu, although the
-// batch has as many rows and columns as a large member.
+// A tall and a wide member with few columns or rows reserve no workspace for crout_lu. The batch's
+// largest numbers of rows and columns alone would be those of a large member.
 TEST_F(LargeMembersTest, ThinOnesReserveNothingForThem) {
   std::vector<BatchMember> places(2);
   ASSERT_OK_AND_ASSIGN(

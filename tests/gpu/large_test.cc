@@ -26,7 +26,7 @@ class GpuLargeTest : public GpuTest {
     GpuTest::SetUp();
     if (IsSkipped()) return;
     gpu_ = std::make_unique<Bench>(Gpu());
-    Gpu().memory().TrimTo(0);  // memory cached by the pool is not free to the driver
+    Gpu().memory().TrimTo(0);  // the driver does not report the pool's cached memory as free
     size_t free = 0;
     size_t total = 0;
     ASSERT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
@@ -70,7 +70,7 @@ TEST_F(GpuLargeTest, ImportFindsTheLastEntry) {
   EXPECT_EQ(gpu_->Wait().matrix.first_non_finite, kN * kN - 1);
 }
 
-// A cyclic shift: every pivot needs an interchange, and all arithmetic is exact.
+// The matrix is a cyclic shift. Every pivot needs an interchange, and all arithmetic is exact.
 TEST_F(GpuLargeTest, FactorsAndSolvesAPermutation) {
   Buffer a = Zeros<double>();
   const std::vector<double> ones(kN, 1.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests smaller GPUs by lowering the limits of this one. Every method offered under these limits
+// Tests the limits of smaller GPUs on this GPU. Every method that is available under these limits
 // must be correct, and `auto` must choose one of them.
 #include <map>
 #include <memory>
@@ -27,7 +27,7 @@ using ::crout::testing::Rounded;
 struct LesserGpu {
   const char* name;
   CudaLimits limits;
-  bool searches;  // has enough shared memory for icmpp
+  bool searches;  // whether icmpp has enough shared memory
 };
 
 constexpr size_t kShared80 = size_t{163} << 10;
@@ -53,7 +53,8 @@ class LimitsTest : public GpuTest, public ::testing::WithParamInterface<LesserGp
     gpu_ = std::make_unique<Bench>(*device_);  // creates a context, which runs every method once
   }
 
-  // Kept until the process ends. Null if the device cannot be created.
+  // Returns the device with these limits, which exists until the process ends. Null if the device
+  // cannot be created; the test then fails.
   static Device* MadeOnce() {
     static auto* const devices = new std::map<std::string, std::unique_ptr<Device>>();
     std::unique_ptr<Device>& device = (*devices)[GetParam().name];
@@ -90,7 +91,7 @@ void LimitsTest::ExpectFactors(const LuAlgorithm& algorithm, int64_t n, DType dt
   auto factor = gpu_->jobs().Factor(a, n, dtype, Layout::kColumnMajor, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
   EXPECT_EQ(factor->summary.info, 0);
-  // The ratio itself costs O(n^3) on the host.
+  // The ratio costs O(n^3) on the host, so larger factors are probed.
   constexpr int64_t kLargestInFull = 500;
   EXPECT_LT(n <= kLargestInFull ? FactorRatioOf(*gpu_, *factor, a)
                                 : ProbedFactorRatioOf(*gpu_, *factor, a),
@@ -125,7 +126,7 @@ TEST_P(LimitsTest, EveryOfferedMethodFactorsAndItsFactorsSolve) {
   }
 }
 
-// Larger than the panels of clusters of 2 and 8 blocks, with look-ahead.
+// The matrix has more rows than clusters of 2 and 8 blocks hold, and uses look-ahead.
 TEST_P(LimitsTest, LargerMatricesByCroutLu) {
   auto ours = FindAlgorithm(*device_, "crout_lu", DType::kFloat64, 1);
   ASSERT_TRUE(ours.ok()) << ours.status();

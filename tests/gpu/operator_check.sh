@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks the operator's view of a GPU: starts croutd, factors with croutctl, and checks that the GPU
-# metrics (NVML) are present and plausible, that the status page and `croutctl top` show the device,
-# and that they show its work. Prints the values. Exits with 1 at the first wrong value.
+# Checks how croutd shows a GPU to its operator. Starts croutd, factors with croutctl and checks the
+# GPU metrics (NVML), the status page and `croutctl top`: they must show the device and its work, with
+# plausible values. Prints the values. Exits with 1 at the first wrong value.
 #
 # usage: operator_check.sh [BUNDLE]
 #
-# BUNDLE is an unpacked bundle, by default the one that contains this script. CROUTD and CROUTCTL
-# override the programs.
+# BUNDLE is an unpacked bundle, by default the one that contains this script. The variables CROUTD and
+# CROUTCTL replace the bundle's programs.
 set -euo pipefail
 bundle=${1:-$(realpath "$(dirname "$0")/../..")}
 croutd=${CROUTD:-$bundle/bin/croutd}
@@ -39,7 +39,7 @@ TIMEOUT = 60
 
 
 def scrape():
-    """The samples of the metrics port, by their series."""
+    """Returns {series: value} from the metrics port."""
     text = urllib.request.urlopen(f"http://{metrics}/metrics", timeout=30).read().decode()
     return {name: float(value) for name, value in re.findall(r"^([^#\s]\S*(?:\{[^}]*\})?) (\S+)$", text, re.MULTILINE)}
 
@@ -49,7 +49,7 @@ def ctl(*arguments):
 
 
 def of_gpu(samples, name):
-    """Those of a family, by their labels besides `device`, of the first GPU."""
+    """Returns {kind: value} of the first GPU for the family `name`; the kind may be empty."""
     found = {}
     for series, value in samples.items():
         match = re.fullmatch(name + r'\{device="([^"]+)"(?:,kind="(\w+)")?\}', series)
@@ -93,7 +93,7 @@ for name, (kinds, plausible) in FAMILIES.items():
 memory = of_gpu(before, "crout_gpu_memory_bytes")
 check(memory["used"] <= memory["total"], "more memory is used than there is")
 
-# Under load, the driver must report a busy GPU and its energy use.
+# Under load, the driver must report the GPU's energy use.
 n = 2048
 matrix = pathlib.Path(work, "A.txt")
 with matrix.open("w") as file:

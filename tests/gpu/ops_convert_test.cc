@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests import and export of matrices on a GPU against the host.
+// Tests the import and export of matrices on a GPU against the host.
 #include <cmath>
 #include <vector>
 
@@ -36,7 +36,7 @@ void ExpectSame(const MatrixStats& actual, const MatrixStats& expected) {
   if (expected.first_non_finite >= 0) return;
   EXPECT_THAT(actual.norm_one, Near(expected.norm_one));
   EXPECT_THAT(actual.norm_inf, Near(expected.norm_inf));
-  // Moduli of complex numbers have roundoff.
+  // The modulus of a complex number has rounding errors.
   EXPECT_THAT(actual.max_abs, Near(expected.max_abs, 1e-15));
 }
 
@@ -81,7 +81,7 @@ TEST_F(OpsTest, ImportFindsBadPartsOfComplexNumbers) {
                    .stats.first_non_finite),
               4321);
   }
-  // A modulus or a sum of moduli may exceed the range of the parts.
+  // A modulus or a sum of moduli may exceed the range of the type of the parts.
   auto values = RandomVector<Complex128>(100 * 70, 6);
   values[1234] = {0x1.8p1023, 0x1.8p1023};
   const auto large =
@@ -133,8 +133,8 @@ TEST_F(OpsTest, ImportInPlaceOnlyMeasures) {
   EXPECT_TRUE(SameBits(gpu_->Get<double>(a), values));
 }
 
-// More data than fits in a GPU's L2 cache. The length of a line is not a multiple of the elements
-// read at once. Sums of the small integers are exact.
+// The matrix does not fit in a GPU's L2 cache. The length of a line is not a multiple of the number
+// of elements that are read at once. Sums of the small integers are exact.
 TEST_F(OpsTest, ImportMeasuresMatricesThatAreReadInParts) {
   constexpr int64_t kRows = 6200;
   constexpr int64_t kCols = 1403;
@@ -153,8 +153,8 @@ TEST_F(OpsTest, ImportMeasuresMatricesThatAreReadInParts) {
   }
 }
 
-// Imports to the wide enough type `between` and exports back. A real `between` stores complex
-// numbers in twice as many columns.
+// Imports as type `between`, which can represent all values of T, and exports again. A real
+// `between` stores a complex matrix in twice as many columns.
 template <class T>
 void CheckRoundtrip(Bench& gpu, DType between) {
   const int parts = kIsComplex<T> && !IsComplex(between) ? 2 : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests a GPU's inspection of factors against the host.
+// Tests a GPU's statistics of factors against the host's.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,7 +13,7 @@
 namespace crout {
 namespace {
 
-// Probes `lu` as the factor of itself.
+// Returns the statistics of the factor `lu`. The probe uses the matrix `lu`.
 template <class T>
 FactorStats Inspect(Bench& bench, const std::vector<T>& lu, int64_t n, bool unit_in_u,
                     const std::vector<int64_t>& ipiv) {

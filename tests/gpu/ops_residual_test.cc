@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests residuals and the errors computed from them on a GPU against the host.
+// Tests residuals and errors on a GPU against the host.
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -57,7 +57,7 @@ void CheckResiduals(Bench& gpu, Bench& host) {
         const ResidualCase<T> on_host = Residuals(host, a, shape, op, x, b, nrhs);
         const double tolerance = 1e-15 * static_cast<double>(x_rows);
         for (size_t k = 0; k < b.size(); ++k) {
-          // w bounds the roundoff in r.
+          // w is the scale of the roundoff in r.
           ASSERT_LE(std::abs(on_gpu.r[k] - on_host.r[k]), tolerance * on_host.w[k]) << k;
           ASSERT_THAT(on_gpu.w[k], Near(on_host.w[k])) << k;
         }

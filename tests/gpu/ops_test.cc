@@ -45,7 +45,7 @@ TEST_F(OpsTest, AddAddsWithGaps) {
   CheckAdd<Complex128>(*gpu_);
 }
 
-// c := beta c - op(a) b with a block of each.
+// Computes c := beta c - op(a) b with submatrices a, b and c.
 template <class T>
 void CheckMultiply(Bench& gpu, Bench& host, Op op, double beta) {
   constexpr int64_t kLd = 70;
@@ -79,7 +79,7 @@ TEST_F(OpsTest, ProductsInEveryType) {
   }
 }
 
-// Sets some entries of a padded matrix. Then two entries are outside of it, and one has two values.
+// Sets some entries of a padded matrix. Then sets entries outside the matrix, and one entry twice.
 template <class T>
 void CheckSetEntries(Bench& gpu) {
   constexpr int64_t kRows = 300;
@@ -139,8 +139,8 @@ TEST_F(OpsTest, EntriesAreSetInEveryType) {
   CheckSetEntries<Complex128>(*gpu_);
 }
 
-// Sums elements of 0 to 3 values, some mirrored, and one element of 5000 values. GPU and host must
-// agree.
+// Compares sums on GPU and host. Elements have 0 to 3 values, some of them mirrored; one element
+// has 5000 values.
 template <class T>
 void CheckSumValues(Bench& gpu, Bench& host) {
   ValueMapShape shape;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shared parts of the tests of a GPU's matrix operations.
+// Shapes, matchers and the fixture for tests of a GPU's matrix operations.
 #ifndef CROUT_TESTS_GPU_OPS_TESTING_H_
 #define CROUT_TESTS_GPU_OPS_TESTING_H_
 
@@ -24,6 +24,7 @@ struct Shape {
   int64_t rows;
   int64_t cols;
 };
+// Square, tall and wide matrices, from one element to a million.
 inline constexpr Shape kShapes[] = {{1, 1},  {3, 3},     {33, 33},  {1, 700}, {700, 1},
                                     {2, 40}, {129, 257}, {257, 64}, {513, 2}, {1000, 1000}};
 

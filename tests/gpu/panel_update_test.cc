@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the kernels that update other columns after a panel of LU, one at a time, against
+// Tests the kernels that update other columns after a panel of LU. Compares each kernel with
 // interchanges, substitution and products on the host.
 #include "kernels/cuda/crout_lu/panel_update.h"
 
@@ -17,10 +17,10 @@
 namespace crout::cuda {
 namespace {
 
-constexpr int64_t kBegin = 5;    // columns factored before the panel
+constexpr int64_t kBegin = 5;    // number of factored columns before the panel
 constexpr int64_t kPadding = 3;  // elements between columns
 
-// The rows and columns of the panel, and the numbers of columns beside it.
+// The rows and columns of the panel, and the numbers of other columns in their order in the matrix.
 struct Shape {
   int64_t rows;
   int64_t width;
@@ -29,7 +29,7 @@ struct Shape {
   int64_t beyond;
 };
 
-// Few and many columns, in numbers that are and are not multiples of a warp's four and a tile's 32.
+// Numbers of columns range from 0 to 70. Some are multiples of a warp's 4 or a tile's 32 columns.
 const Shape kShapes[] = {
     {1, 1, 1, 1, 1},     {40, 1, 3, 5, 2},     {70, 1, 0, 33, 6},  {8, 8, 0, 7, 4},
     {9, 8, 4, 1, 0},     {100, 8, 5, 33, 1},   {31, 31, 6, 1, 3},  {32, 31, 2, 32, 0},
@@ -37,7 +37,7 @@ const Shape kShapes[] = {
     {64, 32, 17, 64, 8}, {100, 32, 9, 35, 13}, {50, 7, 10, 0, 6},  {20, 8, 0, 0, 0},
 };
 
-// The columns of a matrix in order: left, panel, right, beyond.
+// A matrix with the columns left, panel, right and beyond, in this order.
 template <class T>
 struct Problem {
   explicit Problem(const Shape& shape)
@@ -49,11 +49,12 @@ struct Problem {
         end(beyond + shape.beyond),
         a(RandomVector<T>(ld * end, 31)),
         ipiv(kBegin + shape.width) {
-    // Elements of the panel outside L are NaN, because they must not be read.
+    // The kernels must not read the panel's elements outside L, so these are NaN.
     for (int64_t k = 0; k < shape.width; ++k) {
       std::fill_n(a.begin() + (panel + k) * ld, k + 1, kNan<T>);
     }
-    // Interchanges with rows of the panel and below it. The last row is repeated.
+    // Some rows are interchanged with the last row, and the others with a random row at or below
+    // them.
     std::mt19937 random(32);
     for (int64_t k = 0; k < shape.width; ++k) {
       const int64_t row =
@@ -79,7 +80,7 @@ struct Problem {
 
   Shape shape;
   int64_t ld;
-  int64_t panel, right, beyond, end;  // first columns
+  int64_t panel, right, beyond, end;  // first column of each part, and the number of columns
   std::vector<T> a;
   std::vector<int64_t> ipiv;
 };
@@ -136,8 +137,8 @@ class PanelUpdateTest : public KernelTest {
                               << shape.beyond;
 }
 
-// Computes the product of row i of L and column j of `u`, and the sum of the magnitudes of its
-// terms.
+// Adds the product of row i of L and column j of `u` to `product`, and the magnitudes of its terms
+// to `terms`.
 template <class T>
 void MultiplyRow(const Problem<T>& problem, int64_t i, const std::vector<T>& u, int64_t j,
                  HostWide<T>& product, double& terms) {
@@ -158,7 +159,7 @@ void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
   sent.Subtract(false, nullptr);
   const std::vector<T> subtracted = sent.Get();
 
-  // One roundoff per term on each side; complex terms have several products.
+  // Each side has one roundoff per term. Complex terms have several products.
   const double rounding = static_cast<double>((kIsComplex<T> ? 4 : 1) * (shape.width + 2)) *
                           std::numeric_limits<RealPart<T>>::epsilon();
   std::vector<T> solve_leaves = problem.Interchanged();
@@ -170,7 +171,7 @@ void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
       double terms = 0;
       MultiplyRow(problem, i, solved, j, product, terms);
       if (i < shape.width) {
-        // L x must equal the original right-hand side.
+        // L x must equal the right-hand side.
         const HostWide<T> x = ToWide(solved[e]);
         ASSERT_LE(std::abs(x + product - ToWide(solve_leaves[e])), rounding * (terms + std::abs(x)))
             << "row " << i << " of column " << j;
@@ -184,7 +185,7 @@ void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
       }
     }
   }
-  // The rest of the matrix is only interchanged.
+  // The other elements are only interchanged.
   EXPECT_TRUE(SameBits(solved, solve_leaves));
   EXPECT_TRUE(SameBits(subtracted, subtract_leaves));
 }

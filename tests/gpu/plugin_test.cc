@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the CUDA device when it is loaded from its library, as programs do.
+// Tests the CUDA device when a program loads it from its library.
 #include <pthread.h>
 
 #include <cstdio>
@@ -37,7 +37,7 @@ absl::StatusOr<Factorization> FactorIdentity(Device& device) {
       **context, *std::move(upload), shape, options, [] { return false; }, timings);
 }
 
-// Sets the variables before the libraries are loaded, like a careless environment.
+// Sets the variables before the libraries are loaded.
 [[maybe_unused]] const bool kVariablesAreSet = [] {
   for (const char* name : cuda::kPrecisionVariables) setenv(name, "1", 1);  // NOLINT: one thread
   return true;
@@ -63,7 +63,7 @@ TEST(GpuPluginTest, FactorsThroughTheLoadedLibrary) {
   EXPECT_EQ(factor->summary.norm_one, 1);
 }
 
-// The CUDA libraries must not use up small thread stacks.
+// A thread with a small stack must still start after the CUDA libraries are loaded.
 TEST(GpuPluginTest, LeavesSmallStacksUsable) {
   cuda::CountCudaDevices();
   pthread_attr_t attributes;

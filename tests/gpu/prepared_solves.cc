@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-// Solves op(T) x = b in V row by row, where T is L or U of `lu`. b becomes x.
+// Solves op(T) x = b by substitution in V, where T is L or U of `lu`. Overwrites b with x.
 template <class V>
 void Substitute(const HostMatrix& lu, int64_t n, bool lower, bool unit, Op op, std::vector<V>& b) {
   const bool forward = lower == (op == Op::kNone);
@@ -27,7 +27,7 @@ void Substitute(const HostMatrix& lu, int64_t n, bool lower, bool unit, Op op, s
   }
 }
 
-// Solves op(A) X = B by substitution in V with a downloaded factor.
+// Returns X with op(A) X = B, computed by substitution in V with a downloaded factor.
 template <class V>
 HostMatrix SubstituteWith(const HostFactor& factor, int64_t n, UnitDiagonal unit, Op op,
                           const HostMatrix& b) {
@@ -82,7 +82,7 @@ absl::StatusOr<Factorization> PreparedSolveTest::Prepared(const HostMatrix& a, i
                                                           DType dtype, std::string_view algorithm) {
   FactorizeOptions options = OptionsOf(Gpu(), dtype, algorithm);
   options.prepare = ours_;
-  // The host substitutes with the factor without scales.
+  // Substituted() supports no scales.
   options.equilibrate = EquilibrateMode::kOff;
   return gpu_->jobs().Factor(a, n, dtype, Layout::kColumnMajor, options);
 }

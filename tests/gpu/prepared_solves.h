@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Shared parts of the tests of crout_solve: prepared factors, and plain substitution on the host.
+// Tests of crout_solve: prepared factors, and plain substitution on the host. Matrices are
+// column-major; n is the order of the factor.
 #ifndef CROUT_TESTS_GPU_PREPARED_SOLVES_H_
 #define CROUT_TESTS_GPU_PREPARED_SOLVES_H_
 
@@ -12,23 +13,27 @@
 
 namespace crout {
 
-// Solves op(A) X = B by substitution in the arithmetic of `dtype` with a downloaded factor.
+// Returns X with op(A) X = B, computed by substitution in the arithmetic of `dtype` (float64 or
+// float32) with a downloaded factor. B is n x nrhs, and `op` is kNone or kTranspose.
 HostMatrix Substituted(const HostFactor& factor, int64_t n, UnitDiagonal unit, Op op, DType dtype,
                        const HostMatrix& b);
 
-// Returns the product of the stored L and U in long double.
+// Returns the product of the triangles L and U of `lu` (n x n). Sums are in long double.
 HostMatrix ProductOf(const HostMatrix& lu, int64_t n, UnitDiagonal unit);
 
+// `gpu_` is a bench of the GPU, and `ours_` is its solver crout_solve.
 class PreparedSolveTest : public GpuTest {
  protected:
-  static constexpr double kWorse = 4;  // largest error accepted, relative to substitution
+  static constexpr double kWorse = 4;  // largest accepted error, as a multiple of substitution's
 
   void SetUp() override;
 
+  // Factors `a` (n x n) without scales and prepares crout_solve. Returns the errors of the job.
   absl::StatusOr<Factorization> Prepared(const HostMatrix& a, int64_t n, DType dtype,
                                          std::string_view algorithm = "getrf");
 
-  // Returns `lu` as the prepared factor of a factorization, without or with the matrix.
+  // Return a factorization with the factor `lu` (n x n), prepared for crout_solve. The first has no
+  // matrix; the second has `a`.
   Factorization PreparedStored(const HostMatrix& lu, int64_t n, DType dtype, UnitDiagonal unit);
   Factorization PreparedWithMatrix(const HostMatrix& lu, const HostMatrix& a, int64_t n,
                                    DType dtype, UnitDiagonal unit);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests crout_lu and crout_solve at production orders with the production blocking: panels of two
-// blocks, panels on a grid concurrent with the rest of the update, and more elements than 32 bits
-// can index. Results are checked by the factor's own probe and the residual, which cost O(n^2) and
-// stay on the device.
+// Tests crout_lu and crout_solve with production orders and blocking: panels of two blocks, panels
+// on a grid concurrent with the rest of the update, and more elements than 32 bits can index. The
+// factor's probe and the residual check the results, because they cost O(n^2) and run on the
+// device.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -31,14 +31,14 @@ class GpuProductionTest : public GpuTest {
   void FactorsAndSolves(int64_t n);
 
  private:
-  // An n x n matrix of random numbers. The sequence repeats after a prime number of elements, so
-  // that it shifts within the columns. A longer sequence would take the host longer than the rest
-  // of the test.
+  // Returns an n x n matrix of random numbers. The sequence repeats after a prime number of
+  // elements, so that columns differ. The host would need too much time for a longer sequence.
   template <class T>
   Buffer RandomOnDevice(int64_t n);
   template <class T>
   void ExpectSolves(const Factorization& factor);
-  // Changes the last element, whose index exceeds 2^31 in a large matrix.
+  // Expects that the probe detects a change of the last element of the factor. The index of this
+  // element exceeds 2^31 in a large matrix.
   template <class T>
   void ExpectProbeSeesAnError(const Factorization& factor);
 
@@ -70,7 +70,7 @@ void GpuProductionTest::ExpectSolves(const Factorization& factor) {
         gpu_->jobs().Solve(factor, b, kColumns, kDTypeOf<T>, Layout::kColumnMajor, options);
     ASSERT_TRUE(solved.ok()) << solved.status();
     EXPECT_EQ(solved->summary.solver, "crout_solve");
-    // Rounding errors of n products accumulate like a random walk.
+    // The sum of n rounding errors grows like a random walk.
     const double walk = std::sqrt(static_cast<double>(factor.summary.n));
     EXPECT_LT(*solved->summary.backward_error, 2 * walk * UnitRoundoff(kDTypeOf<T>));
   }
@@ -115,7 +115,7 @@ void GpuProductionTest::FactorsAndSolves(int64_t n) {
   ExpectProbeSeesAnError<T>(*factor);
 }
 
-// A panel has two blocks while enough columns are left: a few panels, and most panels.
+// Panels have two blocks while enough columns are left: only the first panels, or most panels.
 TEST_F(GpuProductionTest, Float64PanelsOfTwoBlocks) {
   for (const int64_t n : {12'289, 12'801, 17'000}) FactorsAndSolves<double>(n);
 }
@@ -124,8 +124,7 @@ TEST_F(GpuProductionTest, Float32PanelsOfTwoBlocks) {
   for (const int64_t n : {24'577, 30'001}) FactorsAndSolves<float>(n);
 }
 
-// Panels with more rows than a cluster holds are factored on a grid, concurrent with the look-ahead
-// update.
+// Panels with more rows than a cluster holds use a grid, concurrent with the look-ahead update.
 TEST_F(GpuProductionTest, Float64PanelsOnAGrid) { FactorsAndSolves<double>(33'300); }
 
 // 46'400^2 > 2^31.

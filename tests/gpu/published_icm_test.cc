@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests the published variant of the iterative Crout method on the GPU. Counts and bits must equal
-// the host's, which reproduce the published ones.
+// the host's, which reproduces the published counts.
 #include <string>
 #include <vector>
 
@@ -30,8 +30,8 @@ class GpuPublishedIcmTest : public GpuTest {
     return options;
   }
 
-  // Runs GPU and host with `parameters`, and compares their reports and, for real types, their
-  // bits.
+  // Factors on GPU and host with `parameters`, and compares the reports and the bits of the
+  // factors.
   void ExpectTheHosts(const HostMatrix& a, int64_t n, DType dtype, std::string_view algorithm,
                       const LuParameters& parameters = {}) {
     Bench host(Host());
@@ -60,9 +60,9 @@ class GpuPublishedIcmTest : public GpuTest {
     EXPECT_EQ(gpu_->jobs().Download(*factor)->lu, host.jobs().Download(*expected)->lu);
   }
 
-  // The sweeps are equal unless the matrix is singular. The host ends a section once an Inf or NaN
-  // is final. The GPU ends it once nothing changes, here one sweep later: in that sweep Inf becomes
-  // NaN, which the published method does not count as a change.
+  // Expects equal numbers of sweeps, unless the matrix is singular. The host then ends a section
+  // when an Inf or NaN is final. The GPU ends it when nothing changes, which may be one sweep
+  // later: Inf becomes NaN in that sweep, which the published method does not count as a change.
   template <class Sweeps>
   static void ExpectSweeps(const Sweeps& ours, const Sweeps& theirs, bool singular) {
     ASSERT_EQ(ours.size(), theirs.size());
@@ -72,7 +72,8 @@ class GpuPublishedIcmTest : public GpuTest {
     }
   }
 
-  // Entries, and zeros on the diagonal, are distributed as in the published dense matrices.
+  // Returns a matrix whose entries and diagonal zeros have the distribution of the published dense
+  // matrices.
   static HostMatrix Dense(int64_t n) {
     HostMatrix a = testing::RandomMatrix(n, n, 5);
     const HostMatrix coin = testing::RandomMatrix(n, 1, 6);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests real matrices, factored and solved on the GPU.
+// Tests factorizations and solves of real matrices on the GPU.
 #include <cstdio>
 #include <string>
 
@@ -16,7 +16,7 @@ using ::crout::testing::kThreshold;
 using ::crout::testing::RandomMatrix;
 using ::crout::testing::RealMatrix;
 
-constexpr int64_t kLargest = 10000;     // a dense host copy takes 0.8 GB
+constexpr int64_t kLargest = 10000;     // a dense host copy has 0.8 GB
 constexpr int64_t kLargestRatio = 700;  // the ratio costs O(n^3) on the host
 
 class GpuRealMatricesTest : public GpuTest {};
@@ -50,7 +50,7 @@ TEST_F(GpuRealMatricesTest, FactorAndSolve) {
   std::string files;
   for (const RealMatrix& matrix : testing::RealMatrixIndex()) {
     if (matrix.field == "complex" || matrix.n > kLargest) continue;
-    // The directory may contain only a subset of the index.
+    // The directory may contain only some matrices of the index.
     std::FILE* file = std::fopen((*directory + "/" + matrix.file).c_str(), "rb");
     if (file == nullptr) {
       ++missing;
@@ -61,7 +61,7 @@ TEST_F(GpuRealMatricesTest, FactorAndSolve) {
     ++checked;
     files += matrix.file + " ";
   }
-  // Recorded in the result file, so that missing matrices are visible.
+  // The result file records how many matrices are missing.
   std::printf("real matrices: %d checked, %d of the index not there\n", checked, missing);
   RecordProperty("checked", checked);
   RecordProperty("missing", missing);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records a daemon's metrics of a GPU under load, once a second, for tests/e2e/dashboard_picture.py.
 
-The load consists of uploads and factorizations of growing orders with pauses between them, and then solves with the cached
-factors. The recording therefore shows the GPU idle, busy and full of factors. Uses the standard library only.
+The load consists of uploads and factorizations of growing orders with pauses between them, and then solves with the
+cached factors. The recording therefore shows the GPU idle, busy and full of factors. Uses only the standard library.
 
 usage: record_metrics.py CROUTD CROUTCTL SECONDS_OF_A_PART >RECORDING.json
 """
@@ -24,7 +24,11 @@ PARTS = [["--mode=factor", "--n=2048", "--concurrency=4"], ["--mode=factor", "--
 
 
 class Recorder:
-    """Scrapes in a thread from entry to exit."""
+    """Scrapes the metrics once a second in a thread, from entry to exit.
+
+    `times` are seconds since 1970. `series` are {name with labels: values}; None for a scrape without
+    the series.
+    """
 
     def __init__(self, metrics):
         self._url = f"http://{metrics}/metrics"
@@ -39,7 +43,7 @@ class Recorder:
             for name, value in re.findall(r"^([^#\s]\S*) (\S+)$", text, re.MULTILINE):
                 if RECORDED.match(name):
                     values = self.series.setdefault(name, [])
-                    # Fills in the scrapes without this series.
+                    # Earlier scrapes may lack this series.
                     values += [None] * (len(self.times) - len(values))
                     values.append(float(value))
             self.times.append(int(time.time()))

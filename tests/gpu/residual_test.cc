@@ -21,7 +21,7 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The type of residuals and solutions on the host.
+// The element type of residuals and solutions.
 template <class T>
 using Vector = crout::WideType<T>;
 
@@ -32,7 +32,7 @@ struct Shape {
 
 class ResidualTest : public KernelTest {
  protected:
-  // The r of LaunchResidual and the w of LaunchAbsProduct, including the padding between columns.
+  // r of LaunchResidual and w of LaunchAbsProduct, with the padding between their columns.
   template <class T>
   struct Products {
     std::vector<Vector<T>> r;
@@ -54,7 +54,7 @@ class ResidualTest : public KernelTest {
     double backward_error;
     std::vector<V> r;
   };
-  // Columns are contiguous.
+  // Returns the results of LaunchBackwardError for matrices of `columns` contiguous columns.
   template <class V>
   static Error<V> BackwardError(double norm, const std::vector<V>& x, const std::vector<V>& b,
                                 const std::vector<V>& r, int64_t columns, bool add_rhs);
@@ -100,7 +100,7 @@ void ResidualTest::ExpectProducts(const Shape& shape, Op op, int64_t columns) {
                                      {b_sent.get(), rows, columns, b_ld}},
                                     op, before, out_ld);
 
-  Products<T> expected = before;  // checks the padding
+  Products<T> expected = before;  // with the padding
   for (int64_t j = 0; j < columns; ++j) {
     for (int64_t i = 0; i < rows; ++i) {
       V product = 0;
@@ -113,7 +113,7 @@ void ResidualTest::ExpectProducts(const Shape& shape, Op op, int64_t columns) {
       }
       const V rhs = b[i + j * b_ld];
       const int64_t e = i + j * out_ld;
-      // One roundoff per term on each side.
+      // Each side has one roundoff per term.
       const double error = static_cast<double>(depth + 2) * kEpsilon * (terms + Abs1(rhs));
       ASSERT_LE(std::abs(got.r[e] - (rhs - product)), error) << "row " << i << " column " << j;
       ASSERT_NEAR(got.w[e], Abs1(rhs) + terms, error) << "row " << i << " column " << j;
@@ -156,7 +156,7 @@ ResidualTest::Error<V> ResidualTest::BackwardError(double norm, const std::vecto
   EXPECT_EQ(LaunchBackwardError(norm, view(x_sent, x), view(b_sent, b), view(r_sent, r), add_rhs,
                                 scratch.get(), report.get(), nullptr),
             cudaSuccess);
-  // The scratch is reset for the next kernel.
+  // The kernel must reset the scratch for the next kernel.
   const ReductionScratch left = Receive(scratch, 1)[0];
   EXPECT_EQ(left.greatest[0], 0U);
   EXPECT_EQ(left.blocks_done, 0U);
@@ -175,7 +175,8 @@ class BackwardErrorTest : public ResidualTest {};
 using Vectors = ::testing::Types<double, std::complex<double>>;
 TYPED_TEST_SUITE(BackwardErrorTest, Vectors);
 
-// Heights below and above the rows that a block of threads reads at once. op(A) need not be square.
+// The numbers of rows are below and above the number that a block of threads reads at once. op(A)
+// need not be square.
 TYPED_TEST(BackwardErrorTest, AsOnTheHost) {
   using V = TypeParam;
   for (const Shape& shape : {Shape{1, 1}, Shape{33, 20}, Shape{300, 400}, Shape{2500, 2500}}) {
@@ -209,13 +210,13 @@ TYPED_TEST(BackwardErrorTest, OfSpecialNumbers) {
                         const std::vector<V>& r, int64_t columns, bool add_rhs) {
     return TestFixture::BackwardError(norm, x, b, r, columns, add_rhs).backward_error;
   };
-  // A zero residual gives no error for any denominator.
+  // The error of a zero residual is zero for any denominator.
   EXPECT_EQ(error(0, {0, 0}, {0, 0}, {0, 0}, 1, false), 0);
   EXPECT_EQ(error(0, {0, 0}, {0, 0}, {0, 0}, 1, true), 0);
   EXPECT_EQ(error(3, {1}, {1}, {1}, 0, false), 0);
   // Only the product of the norms overflows.
   EXPECT_NEAR(error(1e200, {1e200}, {1}, {1e300}, 1, false), 1e-100, 1e-114);
-  // A bad column among good columns, and a bad element among larger good elements.
+  // One element of the second of three columns is not finite.
   for (const double bad : {kNan, kInf, -kInf}) {
     const std::vector<V> good = {1, 2, 3, 4, 5, 6};
     std::vector<V> with_bad = good;

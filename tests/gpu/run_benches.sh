@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the GPU benchmarks whose results accompany those of the suite, one after the other, and
-# writes their results as JSON. Finds programs and libraries like run_suite.sh.
+# Runs the GPU benchmarks that complement run_suite.sh, one after the other, and writes their results
+# as JSON. Finds programs and libraries like run_suite.sh.
 #
 #   run_benches.sh RESULTS_DIRECTORY
 #

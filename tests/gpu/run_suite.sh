@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the GPU tests of an unpacked bundle and writes the results as JSON. If CROUT_TESTS lists the
-# test directories of a build tree, runs those tests instead. run_benches.sh runs the benchmarks.
+# Runs the GPU tests of an unpacked bundle and writes their results as JSON. If CROUT_TESTS is a list
+# of test directories of a build tree, runs the tests there. run_benches.sh runs the benchmarks.
 #
 #   run_suite.sh RESULTS_DIRECTORY
 #
-# CUDA libraries are searched in LD_LIBRARY_PATH and then in the build's library path; real matrices
-# are in CROUT_MATRICES. Exit status: 0 if every test passed.
+# The programs search CUDA libraries in LD_LIBRARY_PATH and then in the build's library path. Real
+# matrices are in the directory CROUT_MATRICES. Exit status: 0 if every test passed.
 set -u
 if [ $# -ne 1 ]; then
   echo "usage: $0 RESULTS_DIRECTORY" >&2
@@ -16,7 +16,8 @@ results=$1
 mkdir -p "$results" || exit 2
 . "$(dirname "$0")/find_program.sh"
 
-# run_test NAME REPORT: writes REPORT.json and REPORT.log, and REPORT.failed if the test fails.
+# run_test NAME REPORT: runs a program and writes REPORT.json and REPORT.log. Also writes REPORT.failed
+# if a test fails or there is no such program.
 run_test() {
   program=$(find_program "$1")
   report=$results/$2
@@ -31,9 +32,9 @@ run_test() {
   fi
 }
 
-# Most tests wait for the creation of a context and for results on the host, so several lanes run
-# concurrently. Each lane runs its share of every program. Waiting threads yield their cores.
-cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)  # nproc itself obeys these variables
+# Most tests wait for new contexts and for results on the host, so several lanes run concurrently.
+# Each lane runs a part of the tests of every program. Waiting threads yield their cores.
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)  # these variables limit nproc
 lanes=$((cores / 2))
 [ "$lanes" -gt 6 ] && lanes=6
 [ "$lanes" -lt 1 ] && lanes=1
@@ -56,7 +57,7 @@ while [ $lane -lt "$lanes" ]; do
 done
 wait
 
-# These tests measure times, fill the memory or break the context, so nothing else may run.
+# These tests measure times, fill the memory or break the context, so they run alone.
 for test in gpu_cudss_test gpu_limits_test gpu_large_test gpu_plugin_test gpu_fault_test gpu_environment_test; do
   run_test $test $test
 done

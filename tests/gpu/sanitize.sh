@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests of single kernels with each tool of compute-sanitizer, which is part of the CUDA
-# toolkit.
+# Runs the tests of single kernels with each tool of compute-sanitizer, and some tests of sparse LU
+# with memcheck. compute-sanitizer is part of the CUDA toolkit.
 #
 #   sanitize.sh [DIRECTORY]
 #
@@ -13,17 +13,16 @@ if [ ! -x "$program" ]; then
   echo "$0: not found: $program" >&2
   exit 2
 fi
-export CROUT_WATCHED=1  # Slow tests use fewer members.
+export CROUT_WATCHED=1  # slow tests use fewer members
 failed=0
 for tool in memcheck initcheck synccheck racecheck; do
   options=
-  # Block rows use more barriers than synccheck tracks by default. The overflow would make a kernel
-  # fail.
+  # The kernel of block rows has more barriers than synccheck tracks by default, and would fail.
   [ $tool = synccheck ] && options=--num-cuda-barriers=4096
   echo "== $tool"
   compute-sanitizer --tool $tool --error-exitcode 1 $options "$program" --gtest_brief=1 || failed=1
 done
-# Its GPU contexts run kernels with clusters, which racecheck does not support.
+# The contexts of this program run kernels with clusters, which racecheck does not support.
 echo "== memcheck, sparse LU"
 compute-sanitizer --tool memcheck --error-exitcode 1 "$(dirname "$program")/gpu_sparse_test" --gtest_brief=1 \
   --gtest_filter='*.Solves/f64:*.LeavesSchurComplements/c128:*.SolvesBesideKeptUnknowns/f32:*.GivesTheSameBitsInLessMemory/f64:*.GivesTheSameBitsAgain/c64' || failed=1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests Schur complements and solves without factors on the GPU: their products, and complete jobs.
+// Tests Schur complements and solves without factors on the GPU.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -54,7 +54,7 @@ absl::StatusOr<HostMatrix> SchurOn(Bench& bench, const HostMatrix& a, int64_t n,
 TEST_F(GpuSchurTest, ComplementsAreThoseOfTheHost) {
   for (const int64_t n : {1, 2, 33, 257, 600}) {
     HostMatrix a = RandomMatrix(n, n, 1);
-    // Diagonally dominant, so that S is well determined in float32.
+    // S of a diagonally dominant matrix is well-conditioned, also in float32.
     for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<double>(n);
     for (const int64_t k : {int64_t{0}, n / 3, n - 1, n}) {
       for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -75,7 +75,7 @@ TEST_F(GpuSchurTest, ComplementsAreThoseOfTheHost) {
   }
 }
 
-// Tests SolveDirectly around every direct solver of the GPU.
+// Tests SolveDirectly with every direct solver of the GPU.
 TEST_F(GpuSchurTest, DirectSolversThroughTheirPipeline) {
   constexpr int64_t kN = 100;
   constexpr int64_t kNrhs = 5;

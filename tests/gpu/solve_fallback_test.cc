@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests crout_solve with bad blocks: its bound, its measured error, and the choice of the solver.
+// Tests crout_solve with ill-conditioned blocks: its bound, its measured error, and the choice of
+// the solver.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -25,8 +26,8 @@ class GpuSolveFallbackTest : public PreparedSolveTest {
   void CheckMeasured(const char* name, const HostMatrix& a, const Factorization& factor, Op op);
 };
 
-// For any blocks, the answer must be accepted or as accurate as substitution, and the reply must
-// name the solver. Prints the errors found.
+// Expects a backward error that is accepted or about as small as substitution's, and the name of
+// the solver in the summary. Prints the errors.
 void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
                                          const Factorization& factor, Op op) {
   const FactorSummary& summary = factor.summary;
@@ -48,7 +49,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   const auto solve = [&] {
     return gpu_->jobs().Solve(factor, b, 3, summary.matrix_dtype, Layout::kColumnMajor, options);
   };
-  double own = NAN;  // error of crout_solve if it is trusted
+  double own = NAN;  // error of crout_solve, if the bound permits its use
   if (trust != Reliability::kNone) {
     const auto alone = solve();
     ASSERT_TRUE(alone.ok()) << alone.status();
@@ -62,7 +63,7 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
   const auto measured = solve();
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_LE(testing::BackwardError(a, n, op, measured->x, b, 3), good_enough);
-  // Near the limit, the device's residual and this one may be on different sides of it.
+  // Near the limit, the device's error may be accepted when this error is not, or vice versa.
   if (trust == Reliability::kNone || own < accepted / 2 || own > accepted * 2) {
     const SolverFallback expected = trust == Reliability::kNone ? SolverFallback::kCondition
                                     : own <= accepted           ? SolverFallback::kNone
@@ -82,13 +83,14 @@ void GpuSolveFallbackTest::CheckMeasured(const char* name, const HostMatrix& a,
 
 struct BadTriangle {
   const char* name;
-  // Element (i, j) for i < j, with the diagonal diagonal(i). A step of substitution multiplies the
-  // size by `growth`.
+  // Return element (i, j) with i < j, and the diagonal element i. Each step of substitution
+  // multiplies the size of the solution by `growth`.
   double (*element)(int64_t i, int64_t j, double growth, double random);
   double (*diagonal)(int64_t i, double growth);
 };
 
-// Kahan's and Higham's triangles with condition numbers from trusted to untrusted.
+// The condition numbers range from small ones, for which crout_solve is used, to large ones, for
+// which it is not.
 TEST_F(GpuSolveFallbackTest, BadBlocksAreMeasured) {
   constexpr int64_t kN = 600;
   constexpr double kBlock = 512;
@@ -104,7 +106,7 @@ TEST_F(GpuSolveFallbackTest, BadBlocksAreMeasured) {
          return std::pow(1 - c * c, static_cast<double>(i) / 2);
        }},
       {"triw", [](int64_t, int64_t, double growth, double) { return 1 - growth; }, one},
-      // Columns grow. The contributions of a column of the inverse to later columns do not cancel.
+      // Elements grow with the distance from the diagonal, without cancellation in the inverse.
       {"graded",
        [](int64_t i, int64_t j, double growth, double random) {
          return random / 8 * std::pow(growth, static_cast<double>(j - i));
@@ -136,7 +138,7 @@ TEST_F(GpuSolveFallbackTest, BadBlocksAreMeasured) {
   }
 }
 
-// Factors of methods without pivoting for matrices that need pivoting.
+// The matrices need pivoting, but the methods do not pivot.
 TEST_F(GpuSolveFallbackTest, FactorsOfUnpivotedMethodsAreMeasured) {
   constexpr int64_t kN = 600;
   for (const char* algorithm : {"block_lu", "pcm"}) {
@@ -147,14 +149,14 @@ TEST_F(GpuSolveFallbackTest, FactorsOfUnpivotedMethodsAreMeasured) {
         a = Rounded(std::move(a), dtype);
         const auto factor = Prepared(a, kN, dtype, algorithm);
         ASSERT_TRUE(factor.ok()) << factor.status();
-        if (!factor->summary.preparation) continue;  // overflowed
+        if (!factor->summary.preparation) continue;  // the factor overflowed
         for (const Op op : {Op::kNone, Op::kTranspose}) CheckMeasured(algorithm, a, *factor, op);
       }
     }
   }
 }
 
-// A wrong inverse, as caused by a flipped bit.
+// Changes the inverse of a block, as a memory error would.
 TEST_F(GpuSolveFallbackTest, AnAnswerThatFallsShortIsReplaced) {
   constexpr int64_t kN = 600;
   const HostMatrix a = GalleryNamed("random").make(kN);
@@ -178,7 +180,7 @@ TEST_F(GpuSolveFallbackTest, AnAnswerThatFallsShortIsReplaced) {
   }
 }
 
-// float32 up to n = 16384, checked by the device's float64 residuals.
+// The device's float64 residuals check the solutions.
 TEST_F(GpuSolveFallbackTest, LargeFloat32FactorsAreAsAccurateAsSubstitution) {
   for (const int64_t n : {4096, 8192, 16384}) {
     SCOPED_TRACE(n);

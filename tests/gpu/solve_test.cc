@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests solves on the GPU by LAPACK's ratios.
+// Tests solves on the GPU with LAPACK's ratios.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -33,8 +33,7 @@ class GpuSolveTest : public GpuTest {
   std::unique_ptr<Bench> gpu_;
 };
 
-// Solves op(A) X = B for a known X. Checks the ratio, and that the reported backward error is
-// correct.
+// Solves op(A) X = B for a known X. Checks the ratio and the reported backward error.
 void CheckSolve(Bench& gpu, const HostMatrix& a, const Factorization& factor, const char* solver,
                 Op op, int64_t nrhs, Layout layout) {
   SCOPED_TRACE(::testing::Message() << solver << " op " << static_cast<int>(op) << " nrhs " << nrhs
@@ -50,7 +49,7 @@ void CheckSolve(Bench& gpu, const HostMatrix& a, const Factorization& factor, co
   EXPECT_LT(testing::SolveRatio(a, n, op, solved->x, b, nrhs, factor.summary.factor_dtype),
             kThreshold);
   const double expected = testing::BackwardError(a, n, op, solved->x, b, nrhs);
-  // The device's residual is in float64, with n + 1 roundoffs. The expected one is in long double.
+  // The expected residual is in long double. The device's float64 residual has n + 1 roundoffs.
   EXPECT_NEAR(*solved->summary.backward_error, expected, 0x1p-53 * static_cast<double>(n + 1));
 }
 
@@ -73,8 +72,8 @@ TEST_F(GpuSolveTest, SolversPassLapacksRatio) {
   }
 }
 
-// Complex factors with the unit diagonal in either triangle, with every solver that needs no
-// preparation.
+// Solves with complex factors that have the unit diagonal in either triangle. Uses every solver
+// that needs no preparation.
 class GpuComplexSolveTest : public GpuTest, public ::testing::WithParamInterface<DType> {
  protected:
   void SetUp() override {

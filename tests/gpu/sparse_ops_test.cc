@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the GPU's operations on sparse matrices against its dense ones, and factors of both.
+// Tests the GPU's operations on sparse matrices against its operations on dense matrices, and
+// factors of both.
 #include "kernels/sparse_ops.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ using ::crout::testing::PackSparse;
 using ::crout::testing::RandomSparse;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr int64_t kColumns = 7;  // number of vectors
+constexpr int64_t kColumns = 7;  // number of right-hand sides
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
 template <class T>
@@ -54,7 +55,7 @@ class SparseOpsTest : public GpuTest {
     if (!IsSkipped()) gpu_ = std::make_unique<Bench>(Gpu());
   }
 
-  // Complex if T is complex.
+  // Returns a random sparse matrix, with imaginary parts if T is complex.
   static ComplexMatrix Random(int64_t n, double density, uint64_t seed, bool holes = false) {
     ComplexMatrix a = testing::AsComplex(RandomSparse(n, density, seed, holes));
     if (!kIsComplex<T>) return a;
@@ -65,8 +66,8 @@ class SparseOpsTest : public GpuTest {
     return a;
   }
 
-  // Calls check(both, n) for matrices with and without empty lines, with orders below and above the
-  // number of threads in a block.
+  // Calls check(both, n) for matrices with and without empty rows and columns. Orders are below and
+  // above the number of threads in a block.
   template <class Check>
   void ForMatrices(Check check) {
     for (const int64_t n : {1, 2, 9, 65, 700}) {
@@ -99,7 +100,7 @@ class SparseOpsTest : public GpuTest {
     EXPECT_EQ(sparse.max_abs, full.max_abs);
   }
 
-  // The products of an operand.
+  // The residual r, its scale w and the errors of a solution, for one operand.
   struct Products {
     std::vector<V> r;
     std::vector<double> w;
@@ -193,7 +194,7 @@ TYPED_TEST(SparseOpsTest, ScalesAndDenseFormsHaveTheBitsOfTheDenseForm) {
       for (const bool scaled : {false, true}) {
         const double* r = scaled ? row : nullptr;
         const double* c = scaled ? row + n : nullptr;
-        // The dense form has a gap below each column, which must not change.
+        // The element between two columns of the dense form must not change.
         const std::vector<std::byte> before((n + 1) * n * SizeOf(dtype), std::byte{0x55});
         const Buffer expected = gpu.Put(before);
         const Buffer got = gpu.Put(before);
@@ -236,7 +237,7 @@ TYPED_TEST(SparseOpsTest, ProductsAreThoseOfTheDenseForm) {
   });
 }
 
-// Factors `a`, dense or sparse, with getrf.
+// Factors `a` in dense or sparse form with getrf.
 template <class T>
 absl::StatusOr<Factorization> Factor(Bench& gpu, const ComplexMatrix& a, int64_t n, bool sparse,
                                      DType factor_dtype, EquilibrateMode equilibrate) {

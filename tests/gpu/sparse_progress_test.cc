@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the progress that a long sparse factorization on the GPU reports.
+// Tests the reported progress of a long sparse factorization on the GPU.
 #include <algorithm>
 #include <set>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the split of single-precision numbers into sums of two TF32 numbers for the tensor cores.
+// Tests the kernel that splits float32 numbers into sums of two TF32 numbers for tensor cores.
 #include "kernels/cuda/crout_lu/split_tf32.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 
 using Limits = std::numeric_limits<float>;
 
-// Error bounds. kRelative holds if the low part is a normal number. Below that, the last bit of a
-// TF32 number is 2^13 times the smallest float; kAbsolute is half of it.
+// Error bounds of the sum. kRelative holds if the low part is a normal number. The last bit of a
+// subnormal TF32 number is 2^13 times the smallest float; kAbsolute is half of this bit.
 constexpr double kRelative = 0x1p-22;
 constexpr double kAbsolute = 0x1p-137;
 
@@ -35,7 +35,7 @@ class SplitTf32Test : public KernelTest {
     std::vector<float> low;
   };
 
-  // Padding between columns, different for each matrix. It is included in the results.
+  // Number of unused elements between the columns of each matrix. Results include them.
   static constexpr int64_t kPadding[4] = {1, 2, 3, 4};
 
   static Parts Split(const std::vector<float>& a, int64_t rows, int64_t columns,
@@ -65,7 +65,7 @@ class SplitTf32Test : public KernelTest {
     SCOPED_TRACE(::testing::Message() << rows << " x " << columns);
     const Parts before = Before(rows, columns);
     const Parts got = Split(a, rows, columns, before, false);
-    Parts expected = before;  // checks the padding
+    Parts expected = before;  // with the padding
     for (int64_t j = 0; j < columns; ++j) {
       for (int64_t i = 0; i < rows; ++i) {
         const float x = a[i + j * (rows + kPadding[0])];
@@ -96,7 +96,7 @@ TEST_F(SplitTf32Test, SumsToTwentyTwoBits) {
   }
 }
 
-// All magnitudes from the smallest to the largest.
+// The magnitudes range from the smallest to the largest float.
 TEST_F(SplitTf32Test, NumbersOfEverySize) {
   constexpr int64_t kColumns = 20;
   const int64_t rows = Limits::max_exponent - Limits::min_exponent + Limits::digits;
@@ -123,7 +123,7 @@ TEST_F(SplitTf32Test, SpecialNumbers) {
   ExpectSplit(a, rows, 1);
 }
 
-// A complex matrix becomes the real matrix that multiplies pairs of real numbers.
+// The kernel replaces each complex number by the real 2 x 2 matrix that multiplies (re, im).
 TEST_F(SplitTf32Test, ComplexNumbersAsBlocksOfRealOnes) {
   constexpr int64_t kRows = 70;
   constexpr int64_t kColumns = 33;

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Combines the reports of run_suite.sh: suite_result.py RESULTS_DIRECTORY > result.json"""
+"""Combines the reports of run_suite.sh.
+
+usage: suite_result.py RESULTS_DIRECTORY > result.json
+"""
 
 import json
 import pathlib
@@ -17,12 +20,12 @@ def main(directory):
     for path in directory.glob("*.failed"):
         if not path.with_suffix(".json").exists():
             sys.exit(f"{path.stem} left no report (it was not found, or it crashed): see its log")
-    # A program that several lanes shared has one report per lane: NAME.LANE.json.
+    # A program that runs in several lanes has one report per lane: NAME.LANE.json.
     for path in sorted(directory.glob("gpu_*_test*.json")):
         report = json.loads(path.read_text(encoding="utf-8"))
         if report["tests"] == 0:
             continue
-        if "commit" in report:  # missing in the program that loads the device as a plugin
+        if "commit" in report:  # gpu_plugin_test does not record it
             head = head or {"device": report["device"], "version": report["version"],
                             "commit": report["commit"], "date": report["timestamp"]}
             if report["commit"] != head["commit"]:

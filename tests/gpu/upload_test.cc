@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests uploads through the pinned staging blocks.
+// Tests uploads through pinned staging blocks.
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -13,7 +13,7 @@ namespace {
 
 class UploadTest : public GpuTest {};
 
-// Requests room when there is none. The future is set once there is room. The callback owns the
+// Requests space when there is none. The future is ready when there is space. The callback owns the
 // promise, because the callback may return after the wait for the future.
 std::future<void> RequestSpace(Uploader& uploader) {
   const auto ready = std::make_shared<std::promise<void>>();
@@ -21,7 +21,7 @@ std::future<void> RequestSpace(Uploader& uploader) {
   return ready->get_future();
 }
 
-// Sends `bytes` in pieces of at most `piece` bytes and waits whenever the uploader has no room.
+// Sends `bytes` in pieces of at most `piece` bytes. Waits while the uploader has no space.
 absl::Status Send(Uploader& uploader, std::span<const std::byte> bytes, size_t piece) {
   while (!bytes.empty()) {
     auto ready = std::make_shared<std::promise<void>>();
@@ -45,7 +45,7 @@ std::vector<std::byte> Noise(size_t bytes, uint64_t seed) {
   return noise;
 }
 
-// Sends with a new uploader of `device` and reads the destination back.
+// Sends `bytes` with a new uploader of `device` and returns the contents of the destination.
 std::vector<std::byte> Roundtrip(Device& device, const std::vector<std::byte>& bytes,
                                  size_t piece) {
   Bench bench(device);
@@ -102,7 +102,7 @@ TEST_F(UploadTest, ReservesNoMoreThanIsLeft) {
   EXPECT_TRUE((*uploader)->Join(bench.context()).ok());
 }
 
-// A stream that is not joined to the upload reads its last bytes.
+// Another stream, which is not joined to the upload, reads the last bytes after Join.
 TEST_F(UploadTest, JoinWaitsForTheLastCopies) {
   Bench bench(Gpu());
   Bench other(Gpu());
@@ -143,7 +143,7 @@ TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
     ASSERT_TRUE(third.ok());
     const std::future<void> ready = RequestSpace(**third);
     if (round % 2 == 0) {
-      third->reset();  // destroyed while it waits: its callback may never run
+      third->reset();  // its callback may never run
       continue;
     }
     first->reset();

@@ -14,7 +14,7 @@
 
 namespace crout {
 
-// `count` numbers, uniform in [-1, 1); complex numbers in both parts.
+// Returns `count` numbers, uniform in [-1, 1). The parts of a complex number are independent.
 template <class T>
 std::vector<T> RandomVector(int64_t count, uint64_t seed) {
   std::mt19937_64 generator(seed);
@@ -32,7 +32,7 @@ std::vector<T> RandomVector(int64_t count, uint64_t seed) {
   return values;
 }
 
-// True if both have the same size and the same bytes.
+// Returns whether both have the same size and the same bytes.
 template <class T>
 bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Converts numbers of kernels to the widest host type of their kind.
+// Converts a kernel's numbers to float64 or complex128 on the host.
 #ifndef CROUT_TESTS_GPU_WIDE_H_
 #define CROUT_TESTS_GPU_WIDE_H_
 
@@ -12,6 +12,7 @@
 
 namespace crout::cuda {
 
+// The host's float64 or complex128, for a real or complex type T of kernels.
 template <class T>
 using HostWide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
 
@@ -27,7 +28,7 @@ HostWide<T> ToWide(T x) {
 inline double Conjugated(double x) { return x; }
 inline std::complex<double> Conjugated(std::complex<double> x) { return std::conj(x); }
 
-// NaN; for a complex type, in both parts.
+// A number whose parts are NaN.
 template <class T>
 inline constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 template <class Part>

@@ -41,12 +41,12 @@ struct Result {
 
 class WideRangeResidualTest : public KernelTest {
  protected:
-  // `b` is as large as A x, limited to the largest numbers.
+  // Returns the exponent of b: b is as large as A x, if the type has numbers of this size.
   static int RhsExponent(const System& system) {
     return std::min(1022, system.a_exponent + system.x_exponent);
   }
 
-  // V is also the type of the matrix.
+  // V is the type of the matrix and of the vectors.
   template <class V>
   static Result<V> OnGpu(const System& system, const std::vector<V>& a, const std::vector<V>& x,
                          const std::vector<V>& b) {
@@ -67,7 +67,7 @@ class WideRangeResidualTest : public KernelTest {
                   view(x_sent, depth, system.columns), view(b_sent, height, system.columns),
                   view(r_sent, height, system.columns), scratch.get(), report.get(), nullptr),
               cudaSuccess);
-    // The scratch is reset for the next kernel.
+    // The kernel must reset the scratch for the next kernel.
     const ReductionScratch left = Receive(scratch, 1)[0];
     for (const unsigned long long word : left.greatest) EXPECT_EQ(word, 0U);
     EXPECT_EQ(left.blocks_done, 0U);
@@ -93,7 +93,7 @@ class WideRangeResidualTest : public KernelTest {
   }
 };
 
-// Compares each part: Inf must be equal, and finite values must be within `error`.
+// Compares real and imaginary parts. Inf must be equal, and finite values may differ by `error`.
 template <class V>
 void ExpectNear(V actual, V expected, double error) {
   if constexpr (kIsComplex<V>) {
@@ -146,11 +146,11 @@ TYPED_TEST(TypedWideRangeResidualTest, AsOnTheHost) {
   }
 }
 
-// A row near the end of the range must not hide the errors of other rows.
+// A row with numbers near the end of the range must not hide the errors of other rows.
 TEST_F(WideRangeResidualTest, OfRowsFarApart) {
   for (const double small : {1e-200, 1e-290}) {
     const System system{2, 2, 1, Op::kNone, 0, 0};
-    // The second element of x is wrong. x solves only the first row.
+    // x solves the first row; its second element is wrong.
     const Result<double> got =
         OnGpu<double>(system, {1e308, 0, 0, small}, {1, 1}, {1e308, 2 * small});
     EXPECT_EQ(got.r, std::vector<double>({0, small}));

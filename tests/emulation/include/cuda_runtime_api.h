@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Replaces the header of the CUDA toolkit. Provides the part of CUDA that kernels and their
-// launches use, on host threads. Device code without special instructions runs unchanged on
-// machines without a GPU.
+// Replaces the header of the CUDA toolkit. Provides the functions of CUDA that kernels and their
+// launches use, on host threads (emulated_grid.h). Device code without special instructions needs
+// no changes.
 #ifndef CROUT_TESTS_EMULATION_CUDA_RUNTIME_API_H_
 #define CROUT_TESTS_EMULATION_CUDA_RUNTIME_API_H_
 
@@ -68,7 +68,8 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs;
 };
 
-// Runs the kernel to its end before returning. The blocks of a cluster can synchronize.
+// Runs the kernel and waits for its end. A grid launched with a cluster size is one cluster, whose
+// blocks can synchronize. Other grids run one block after the other. Always returns cudaSuccess.
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
@@ -85,7 +86,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   return cudaSuccess;
 }
 
-// Reads an index of the calling thread as a number.
+// An index variable of CUDA, such as threadIdx. Its components are read from the calling thread.
 template <unsigned (*kRead)()>
 struct EmulatedIndex {
   struct {
@@ -133,7 +134,7 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
       vote ? 1U : 0U, 0U,
       [](unsigned votes, unsigned other, int lane) { return votes | other << lane; });
 }
-// Atomically sets *to to f(*to, value).
+// Atomically sets *to to f(*to, value) and returns the earlier value.
 template <class V, class F>
 V EmulateAtomic(V* to, V value, F f) {
   const std::atomic_ref<V> word(*to);

@@ -14,7 +14,7 @@ namespace crout::cuda {
 
 inline void SignalArrival(int32_t* count) { std::atomic_ref<int32_t>(*count).fetch_add(1); }
 
-// Blocks run one after the other here, so a missing arrival will never come.
+// Aborts if an arrival is missing. Blocks run one after the other here, so waiting would not help.
 inline void AwaitArrivals(const int32_t* count, int32_t expected) {
   if (std::atomic_ref<int32_t>(*const_cast<int32_t*>(count)).load() < expected) std::abort();
 }

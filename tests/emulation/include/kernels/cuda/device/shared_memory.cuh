@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Emulates the device's shared memory on the host under the same names. An address is block rank *
-// 2^24 + offset. Barriers count bytes like the device's.
+// Emulates the functions for the device's shared memory on the host. An address is block rank *
+// 2^24
+// + byte offset. Barriers count bytes like those of the device.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_DEVICE_SHARED_MEMORY_CUH_
 
@@ -29,7 +30,7 @@ inline uint32_t SharedAddress(const void* p) {
   return EmulatedThread::BlockIndex().x << kRankShift | offset;
 }
 
-// Aborts on a misaligned access that the device would reject.
+// Returns the host's pointer. Aborts if the address is misaligned, which the device would reject.
 inline std::byte* At(uint32_t address, uint32_t alignment) {
   if (address % alignment != 0) std::abort();
   const uint32_t offset = address & ((1U << kRankShift) - 1);
@@ -55,7 +56,8 @@ inline uint32_t ClusterAddress(uint32_t own, uint32_t rank) {
 }
 inline void SyncCluster() { EmulatedThread::Grid().Sync(); }
 
-// A phase ends after one arrival and the bytes that it announces. The bytes may arrive first.
+// A phase ends after one arrival and the number of bytes that it announces. The bytes may arrive
+// before the announcement.
 class TransactionBarrier {
  public:
   explicit TransactionBarrier(uint32_t address) : address_(address) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The device's reductions that panels and fronts use.
+// Emulates the device's reductions that panels and fronts use.
 #ifndef CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_OPS_REDUCTION_CUH_
 #define CROUT_TESTS_EMULATION_INCLUDE_KERNELS_CUDA_OPS_REDUCTION_CUH_
 
@@ -29,7 +29,7 @@ struct Sum {
 template <class T>
 T ShuffleXor(T x, int lanes);  // defined in scalar.cuh
 
-// Returns the result in every lane.
+// Combines the values of all lanes and returns the result in every lane.
 template <class V, class Combine>
 V WarpReduce(V value, Combine combine) {
   for (int step = kWarp / 2; step > 0; step /= 2) {
