@@ -46,7 +46,7 @@ void CheckReceiveBuffers(size_t bytes) {
   constexpr size_t kMinBytes = size_t{1} << 20;
   if (bytes < kMinBytes)
     throw CLI::ValidationError(
-        absl::StrCat("--receive-buffers: ", bytes, " bytes is less than 1MiB"));
+        absl::StrCat("--receive-buffers: ", bytes, " bytes is less than 1MiB: set 1MiB or more"));
 }
 
 absl::Status CheckSignedTokens(const Config& config) {

@@ -182,7 +182,9 @@ absl::Status Daemon::Bind() {
   builder.RegisterService(&components_->service());
   builder.RegisterCallbackGenericService(standard_.get());
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr) return absl::InternalError("cannot start the gRPC server");
+  if (server_ == nullptr)
+    return absl::InternalError(
+        "gRPC cannot start the server: the log of gRPC (GRPC_VERBOSITY=debug) has the reason");
   CROUT_RETURN_IF_ERROR(ServePages());
   for (size_t i = 0; i < listeners_.size(); ++i) listeners_[i]->Start(std::move(acceptors[i]));
   return absl::OkStatus();

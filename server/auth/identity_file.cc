@@ -63,10 +63,10 @@ class Parser {
     if (!current_) return absl::OkStatus();
     const Identity& identity = identities_.at(*current_);
     if (identity.roles.none()) {
-      return Bad(absl::StrCat("[", identity.name, "] has no line roles = ..."));
+      return Bad(absl::StrCat("[", identity.name, "] has no line roles = ...: add its roles"));
     }
     if (identity.Has(Role::kSolve) && !identity.any_tenant && identity.tenants.empty()) {
-      return Bad(absl::StrCat("[", identity.name, "] has no line tenants = ..."));
+      return Bad(absl::StrCat("[", identity.name, "] has no line tenants = ...: add its tenants"));
     }
     return absl::OkStatus();
   }

@@ -38,7 +38,8 @@ absl::Status Replace(const std::string& text, int64_t version, int* fd) {
     return absl::OkStatus();
   }
   const bool replaced = written && dup3(next, *fd, O_CLOEXEC) >= 0;
-  absl::Status status = replaced ? absl::OkStatus() : SystemError("writing");
+  absl::Status status =
+      replaced ? absl::OkStatus() : SystemError("cannot replace the copy of a TLS file in memory");
   close(next);
   return status;
 }

@@ -66,7 +66,8 @@ class HttpServer::Listener {
     const auto endpoints =
         resolver.resolve(address.host, std::to_string(address.port),
                          tcp::resolver::passive | tcp::resolver::numeric_service, error);
-    absl::Status status = absl::UnavailableError(error ? error.message() : "no such host");
+    absl::Status status = absl::UnavailableError(
+        error ? error.message() : "no such host: name an address of this machine");
     for (const auto& entry : endpoints) {
       status = Bind(acceptor_, entry.endpoint());
       if (status.ok()) break;

@@ -159,7 +159,9 @@ absl::StatusOr<int> ListenUnix(const std::string& path) {
   sockaddr_un where = {};
   where.sun_family = AF_UNIX;
   if (path.size() >= sizeof where.sun_path)
-    return absl::UnavailableError("the path of the socket is too long");
+    return absl::UnavailableError(absl::StrCat("the path of the socket has ", path.size(),
+                                               " bytes: shorten it to ",
+                                               sizeof where.sun_path - 1));
   path.copy(where.sun_path, path.size());
   const auto* const address = reinterpret_cast<const sockaddr*>(&where);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -24,15 +24,17 @@ absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryB
       absl::StrCat("the job needs ", bytes, " bytes of ",
                    slot != nullptr ? slot->device->info().name : std::string("host"), " memory");
   if (bytes > budget.limit()) {  // Waiting will not help.
-    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          need, ", which exceeds the budget of ", budget.limit(), " bytes")),
+    return WithReason(absl::ResourceExhaustedError(
+                          absl::StrCat(need, ", which exceeds the budget of ", budget.limit(),
+                                       " bytes: send a smaller matrix, or "
+                                       "raise the budget of the server")),
                       kReasonMemoryExhausted);
   }
-  absl::Status status =
-      WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                     need, "; ", budget.limit() - std::min(budget.limit(), budget.reserved()),
-                     " bytes of the budget of ", budget.limit(), " bytes are free")),
-                 kReasonMemoryExhausted);
+  absl::Status status = WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          need, "; ", budget.limit() - std::min(budget.limit(), budget.reserved()),
+          " bytes of the budget of ", budget.limit(), " bytes are free: try again later")),
+      kReasonMemoryExhausted);
   const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
   return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, backlog));
 }

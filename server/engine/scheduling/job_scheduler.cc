@@ -101,9 +101,9 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
 }
 
 absl::Status JobScheduler::FullStatus() const {
-  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(
-                                       absl::StrCat("the queue of ", options_.name, " is full (",
-                                                    options_.queue_capacity, " waiting)")),
+  return WithRetryAfter(WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                       "the queue of ", options_.name, " is full (",
+                                       options_.queue_capacity, " waiting): try again later")),
                                    kReasonQueueFull),
                         std::max(kShortestRetrySeconds, BacklogSeconds()));
 }

@@ -14,10 +14,10 @@ namespace crout {
 namespace {
 
 absl::Status MatrixUnavailable() {
-  return WithReason(absl::FailedPreconditionError(
-                        "the matrix of the last step, or of the handle's factor, is not "
-                        "there: send the step with its matrix"),
-                    kReasonMatrixGone);
+  return WithReason(
+      absl::FailedPreconditionError("the matrix of the last step, or of the handle's factor, is no "
+                                    "longer cached: send the step with its matrix"),
+      kReasonMatrixGone);
 }
 
 }  // namespace

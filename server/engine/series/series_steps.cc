@@ -106,12 +106,15 @@ absl::Status SeriesSteps::AddInitialGuess(const MatrixSpec& x0) {
   CROUT_ASSIGN_OR_RETURN(
       const PayloadSpec spec,
       CheckPayload(x0, kField, engine_.limits, *slot_.device, PayloadRole::kRightHandSide));
-  if (spec.needs_parsing()) return BadField(kField, "not dense: send a dense start");
+  if (spec.needs_parsing())
+    return BadField(kField, "the initial guess is not dense: send it as dense");
   CROUT_ASSIGN_OR_RETURN(const SolutionShape solution,
                          ShapeSolution(options_.factor.factor_dtype, rhs_.upload().shape()));
   const PackedMatrix& x = solution.delivered;
   if (spec.shape.rows != x.rows || spec.shape.cols != x.cols || spec.shape.dtype != x.dtype) {
-    return BadField(kField, absl::StrCat("a start has the shape and type of X: ", x.rows, " x ",
+    return BadField(kField, absl::StrCat("the initial guess is ", spec.shape.rows, " x ",
+                                         spec.shape.cols, ", ", ToAbsl(NameOf(spec.shape.dtype)),
+                                         ": send it in the shape and type of X, ", x.rows, " x ",
                                          x.cols, ", ", ToAbsl(NameOf(x.dtype))));
   }
   x0_.emplace(engine_, spec, kField, slot_,

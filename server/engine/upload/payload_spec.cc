@@ -18,7 +18,8 @@ absl::Status CheckWithin(int64_t value, absl::string_view field, int64_t most,
                          const EngineLimits& limits) {
   if (value >= 0 && value <= most) return absl::OkStatus();
   return BadField(field, absl::StrCat(value, " is not in [0, ", most, "], this server's ",
-                                      most == limits.max_n ? "max_n" : "max_sparse_n"));
+                                      most == limits.max_n ? "max_n" : "max_sparse_n",
+                                      ": send a smaller matrix"));
 }
 
 absl::Status CheckDimensions(int64_t rows, int64_t columns, const std::string& field, int64_t most,
@@ -81,7 +82,8 @@ absl::StatusOr<PayloadSpec> CheckPayload(const MatrixSpec& matrix, absl::string_
 absl::Status CheckSupported(const Device& device, DType dtype, absl::string_view field) {
   if (device.info().types.contains(dtype)) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(field, ": device ", device.info().name,
-                                               " does not take ", ToAbsl(NameOf(dtype))));
+                                               " does not support ", ToAbsl(NameOf(dtype)),
+                                               ": convert the matrix, or name another device"));
 }
 
 absl::Status CheckDimension(int64_t value, absl::string_view field, const EngineLimits& limits) {
@@ -91,14 +93,15 @@ absl::Status CheckDimension(int64_t value, absl::string_view field, const Engine
 absl::Status CheckSquare(const PackedMatrix& shape, absl::string_view field) {
   if (shape.rows == shape.cols) return absl::OkStatus();
   return BadField(field, absl::StrCat(shape.rows, " x ", shape.cols,
-                                      " is not square: only square matrices are factored"));
+                                      " is not square: send a square matrix, or a batch"));
 }
 
 absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view field,
                        absl::StatusCode mismatch) {
   if (shape.rows == n) return absl::OkStatus();
   const std::string message =
-      absl::StrCat(field, ": ", shape.rows, " rows, but the factor's matrix has order ", n);
+      absl::StrCat(field, ": ", shape.rows, " rows, but the factor's matrix has order ", n,
+                   ": send that many rows");
   return WithReason(absl::Status(mismatch, message), kReasonShapeMismatch);
 }
 

@@ -131,7 +131,8 @@ absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& file) {
   auto functions = FunctionsOf(library);
   if (functions->init == nullptr || functions->shutdown == nullptr ||
       functions->describe == nullptr || functions->find == nullptr) {
-    return absl::UnavailableError(absl::StrCat(file, " is not NVML or is too old"));
+    return absl::UnavailableError(
+        absl::StrCat(file, " is not NVML or is too old: install a current driver"));
   }
   if (const Return result = functions->init(); result != kSuccess) {
     return absl::UnavailableError(absl::StrCat(file, ": ", functions->describe(result)));

@@ -159,10 +159,10 @@ TEST_F(RpcComplexTest, ADeviceWithoutComplexTypesRefusesThem) {
       SolveFor(factor.handle(), RandomComplex(kN, 1, 8), DType::kComplex128, v1::OPERATION_NONE)
           .status;
   EXPECT_EQ(solve.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(solve.error_message(), HasSubstr("device cuda:0 does not take c128"));
+  EXPECT_THAT(solve.error_message(), HasSubstr("device cuda:0 does not support c128"));
   const grpc::Status factorize = FactorizeAs(RandomComplex(kN, kN, 9), DType::kComplex128, &factor);
   EXPECT_EQ(factorize.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(factorize.error_message(), HasSubstr("device cuda:0 does not take c128"));
+  EXPECT_THAT(factorize.error_message(), HasSubstr("device cuda:0 does not support c128"));
   ExpectHeldSoon(Idle());
 }
 
