@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/c/error.h"
 #include "client/c/handles.h"
@@ -36,7 +37,35 @@ absl::Status ReadOptions(const crout_factorize_options& given, v1::FactorizeOpti
     *cache->mutable_lease() = client::ToProtoDuration(absl::Seconds(given.lease));
   options->set_condition(given.condition != 0);
   options->set_pivot_threshold(given.pivot_threshold);
+  if (given.precision == nullptr) return absl::OkStatus();
+  const std::string name =
+      absl::StrCat("FACTOR_PRECISION_", absl::AsciiStrToUpper(given.precision));
+  v1::FactorPrecision precision = v1::FACTOR_PRECISION_UNSPECIFIED;
+  if (!v1::FactorPrecision_Parse(name, &precision)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no precision is '", given.precision, "': choose single, tf32 or auto, or leave it null"));
+  }
+  options->set_precision(precision);
   return absl::OkStatus();
+}
+
+client::CallOptions CallWith(crout_progress_function progress, void* context) {
+  client::CallOptions call;
+  if (progress == nullptr) return call;
+  call.on_progress = [progress, context](const client::ProgressUpdate& update) {
+    crout_progress report = {};
+    report.bytes_sent = update.bytes_sent;
+    report.bytes_total = update.bytes_total;
+    if (update.phase) {
+      report.phase = update.phase->phase();
+      report.jobs_ahead = update.phase->jobs_ahead();
+      report.predicted_seconds = update.phase->predicted_seconds();
+      report.columns_done = update.phase->columns_done();
+      report.columns = update.phase->columns();
+    }
+    progress(&report, context);
+  };
+  return call;
 }
 
 crout_description Describe(const v1::Factor& factor) {
@@ -65,7 +94,8 @@ int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& 
   v1::FactorizeOptions how;
   v1::CacheOptions cache;
   if (absl::Status status = ReadOptions(*copy, &how, &cache); !status.ok()) return ToCode(status);
-  return ToCode(MakeFactor(*connection, *a, how, cache, factor));
+  return ToCode(MakeFactor(*connection, *a, how, cache,
+                           CallWith(copy->progress, copy->progress_context), factor));
 }
 
 int Refactorize(crout_factor* factor, const absl::StatusOr<MatrixSource>& a) {
@@ -88,8 +118,10 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
   }
   options.set_max_refinement_steps(copy->max_refinement_steps);
   options.set_error_bound(copy->error_bound != 0);
+  options.set_verify(copy->skip_verification == 0);
   StridedSink sink = SinkLike(b, x, ldx);
-  const auto solved = factor.factor.Solve(SourceOf(b), options, &sink);
+  const auto solved = factor.factor.Solve(SourceOf(b), options, &sink,
+                                          CallWith(copy->progress, copy->progress_context));
   if (!solved.ok()) return solved.status();
   crout_solve_result result = {};
   result.backward_error = solved->has_backward_error() ? solved->backward_error() : kNan;
@@ -117,8 +149,8 @@ int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings) {
 
 absl::Status MakeFactor(const crout_connection& connection, const MatrixSource& a,
                         const v1::FactorizeOptions& options, const v1::CacheOptions& cache,
-                        crout_factor** handle) {
-  auto factor = Factor::Factorize(connection.client, a, options, cache);
+                        const client::CallOptions& call, crout_factor** handle) {
+  auto factor = Factor::Factorize(connection.client, a, options, cache, call);
   if (!factor.ok()) return factor.status();
   *handle = new crout_factor{*std::move(factor), options};
   return absl::OkStatus();
@@ -140,6 +172,19 @@ int crout_factorize_sparse(crout_connection* connection, const crout_sparse* a,
                            const crout_factorize_options* options, crout_factor** factor) {
   return Guarded(
       [&] { return crout::c::Factorize(connection, crout::c::SourceOf(a), options, factor); });
+}
+
+int crout_attach(crout_connection* connection, const char* handle_or_name, crout_factor** factor) {
+  return Guarded([&]() -> int {
+    if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
+    *factor = nullptr;
+    if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
+    if (handle_or_name == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "handle_or_name is null");
+    auto attached = crout::Factor::Attach(connection->client, handle_or_name);
+    if (!attached.ok()) return ToCode(attached.status());
+    *factor = new crout_factor{*std::move(attached), {}};
+    return CROUT_OK;
+  });
 }
 
 int crout_refactorize(crout_factor* factor, const crout_matrix* a) {
@@ -183,6 +228,7 @@ int crout_describe(const crout_factor* factor, crout_description* description) {
 int crout_release(crout_factor* factor) {
   return Guarded([&]() -> int {
     const std::unique_ptr<crout_factor> owned(factor);
-    return owned == nullptr ? CROUT_OK : ToCode(owned->factor.Release());
+    if (owned == nullptr || owned->factor.attached()) return CROUT_OK;
+    return ToCode(owned->factor.Release());
   });
 }

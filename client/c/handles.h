@@ -40,7 +40,7 @@ int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings);
 // Factors `a` and sets *handle. Leaves it unchanged on failure.
 absl::Status MakeFactor(const crout_connection& connection, const client::MatrixSource& a,
                         const v1::FactorizeOptions& options, const v1::CacheOptions& cache,
-                        crout_factor** handle);
+                        const client::CallOptions& call, crout_factor** handle);
 
 // Copies the fields that the caller's version of a structure has; all others are zero. A null
 // structure has no fields. INVALID_ARGUMENT if struct_size is not set.

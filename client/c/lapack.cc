@@ -40,7 +40,7 @@ int64_t Getrf(const crout_connection* connection, int64_t n, const T* a, int64_t
     if (TooLarge<T>(lda, n))
       return IllegalArgument(4, "lda x n is more than there are addresses for");
     const auto status =
-        MakeFactor(*connection, MatrixSource::Strided(a, n, n, lda), {}, {}, factor);
+        MakeFactor(*connection, MatrixSource::Strided(a, n, n, lda), {}, {}, {}, factor);
     if (!status.ok()) return ToCode(status);
     const v1::Factor& made = (*factor)->factor.description();
     last_warnings = BitsOf(made.warnings());

@@ -2,9 +2,11 @@
 
 #include "crout/factor.h"
 
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/cpp/lease_keeper.h"
 
 namespace crout {
@@ -15,6 +17,12 @@ using client::Client;
 using client::HeldFactor;
 using client::MatrixSink;
 using client::MatrixSource;
+
+// Handles are 26 characters of base32.
+bool IsHandle(const std::string& text) {
+  return text.size() == 26 &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;
+}
 
 }  // namespace
 
@@ -29,6 +37,33 @@ absl::StatusOr<Factor> Factor::Factorize(std::shared_ptr<Client> client, const M
   return Factor(*std::move(hold), *std::move(made));
 }
 
+absl::StatusOr<Factor> Factor::Attach(std::shared_ptr<Client> client,
+                                      const std::string& handle_or_name, const CallOptions& call) {
+  std::optional<v1::Factor> found;
+  if (IsHandle(handle_or_name)) {
+    auto described = client->Describe(handle_or_name, call);
+    if (!described.ok()) return described.status();
+    found = *std::move(described);
+  } else if (handle_or_name.empty()) {
+    return absl::InvalidArgumentError("the handle or name of the factor is empty");
+  } else {
+    absl::Status listed = client->List(
+        handle_or_name,
+        [&](const v1::Factor& newest) {
+          found = newest;
+          return false;
+        },
+        call);
+    if (!listed.ok()) return listed;
+  }
+  if (!found) {
+    return absl::NotFoundError(
+        absl::StrCat("no factor is named '", handle_or_name, "': factor the matrix again"));
+  }
+  auto hold = std::make_shared<const HeldFactor>(std::move(client), found->handle());
+  return Factor(std::move(hold), *std::move(found));
+}
+
 Factor::Factor(std::shared_ptr<const HeldFactor> hold, v1::Factor description)
     : hold_(std::move(hold)), description_(std::move(description)) {}
 
@@ -40,11 +75,13 @@ Factor& Factor::operator=(Factor&& other) noexcept {
 }
 
 Factor::~Factor() {
-  if (hold_ == nullptr) return;
+  if (hold_ == nullptr || attached()) return;
   CallOptions call;
   call.timeout = absl::Seconds(5);
   Release(call).IgnoreError();  // If this fails, the factor lives until its lease ends.
 }
+
+bool Factor::attached() const { return hold_ != nullptr && !hold_->renews(); }
 
 absl::Status Factor::lease_status() const {
   return hold_ == nullptr ? absl::OkStatus() : hold_->LeaseStatus();

@@ -190,6 +190,7 @@ absl::Status HeldFactor::Confirm(const HeldFactor* hold, const CallOptions& call
     return absl::FailedPreconditionError(
         "the factor was released or moved from: factor the matrix again");
   }
+  if (!hold->renews()) return absl::OkStatus();
   return hold->client_->leases_->Confirm(hold->lease_, call);
 }
 

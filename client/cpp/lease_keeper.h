@@ -93,6 +93,9 @@ class HeldFactor {
 
   // Renews the lease while the object lives.
   HeldFactor(std::shared_ptr<Client> client, std::string handle, absl::Duration lease);
+  // Renews no lease.
+  HeldFactor(std::shared_ptr<Client> client, std::string handle)
+      : client_(std::move(client)), handle_(std::move(handle)) {}
   ~HeldFactor() { Drop(); }
   HeldFactor(const HeldFactor&) = delete;  // The lease has one holder.
   HeldFactor& operator=(const HeldFactor&) = delete;
@@ -100,17 +103,23 @@ class HeldFactor {
   Client& client() const { return *client_; }
   const std::string& handle() const { return handle_; }
 
-  absl::Status LeaseStatus() const { return client_->leases_->StatusOf(*lease_); }
+  bool renews() const { return lease_ != nullptr; }
+
+  absl::Status LeaseStatus() const {
+    return renews() ? client_->leases_->StatusOf(*lease_) : absl::OkStatus();
+  }
   // Checks `hold` before a use: FAILED_PRECONDITION if it is null, otherwise as
   // LeaseKeeper::Confirm.
   static absl::Status Confirm(const HeldFactor* hold, const CallOptions& call);
   // Stops the renewals.
-  void Drop() const { client_->leases_->Drop(lease_); }
+  void Drop() const {
+    if (renews()) client_->leases_->Drop(lease_);
+  }
 
  private:
   const std::shared_ptr<Client> client_;
   const std::string handle_;
-  const std::shared_ptr<LeaseKeeper::Lease> lease_;
+  const std::shared_ptr<LeaseKeeper::Lease> lease_;  // null: none is renewed
 };
 
 }  // namespace crout::client

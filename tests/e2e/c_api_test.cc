@@ -335,6 +335,81 @@ TEST_F(CApiTest, AFactorThatTheServerDroppedIsNotFound) {
   EXPECT_EQ(crout_release(factor), CROUT_NOT_FOUND);
 }
 
+TEST_F(CApiTest, AttachesByHandleAndByName) {
+  const std::vector<double> a = {4, 1, 1, 3};
+  const crout_matrix matrix = Matrix(a, 2, 2);
+  auto options = Sized<crout_factorize_options>();
+  options.name = "shared";
+  crout_factor* made = nullptr;
+  ASSERT_EQ(crout_factorize(connection_, &matrix, &options, &made), CROUT_OK) << crout_last_error();
+  auto description = Sized<crout_description>();
+  ASSERT_EQ(crout_describe(made, &description), CROUT_OK);
+  for (const char* name : {static_cast<const char*>(description.handle), "shared"}) {
+    crout_factor* attached = nullptr;
+    ASSERT_EQ(crout_attach(connection_, name, &attached), CROUT_OK) << crout_last_error();
+    std::vector<double> b = {6, 7};
+    EXPECT_EQ(crout_dgetrs(attached, 'N', 2, 1, b.data(), 2), 0) << crout_last_error();
+    EXPECT_NEAR(b[0], 1, 1e-15);
+    EXPECT_EQ(crout_release(attached), CROUT_OK);
+  }
+  std::vector<double> b = {6, 7};
+  EXPECT_EQ(crout_dgetrs(made, 'N', 2, 1, b.data(), 2), 0) << "the factor is still there";
+  EXPECT_EQ(crout_release(made), CROUT_OK);
+  crout_factor* gone = made;
+  EXPECT_EQ(crout_attach(connection_, "shared", &gone), CROUT_NOT_FOUND);
+  EXPECT_EQ(gone, nullptr);
+  EXPECT_EQ(crout_attach(connection_, description.handle, &gone), CROUT_NOT_FOUND);
+  EXPECT_EQ(crout_attach(connection_, "", &gone), CROUT_INVALID_ARGUMENT);
+  EXPECT_EQ(crout_attach(connection_, nullptr, &gone), CROUT_INVALID_ARGUMENT);
+}
+
+TEST_F(CApiTest, ReportsProgressAndSkipsTheVerification) {
+  struct Seen {
+    int calls = 0;
+    int64_t sent = 0, total = 0;
+  };
+  const auto progress = [](const crout_progress* update, void* context) {
+    auto* const seen = static_cast<Seen*>(context);
+    ++seen->calls;
+    seen->sent = std::max(seen->sent, update->bytes_sent);
+    seen->total = std::max(seen->total, update->bytes_total);
+  };
+  constexpr int64_t kOrder = 300;
+  const std::vector<double> a = RandomMatrix(kOrder, kOrder, 1);
+  const crout_matrix matrix = Matrix(a, kOrder, kOrder);
+  Seen factored, solved;
+  auto how = Sized<crout_factorize_options>();
+  how.precision = "single";
+  how.progress = progress;
+  how.progress_context = &factored;
+  crout_factor* factor = nullptr;
+  ASSERT_EQ(crout_factorize(connection_, &matrix, &how, &factor), CROUT_OK) << crout_last_error();
+  EXPECT_GT(factored.calls, 0);
+  EXPECT_EQ(factored.sent, static_cast<int64_t>(a.size() * sizeof(double)));
+  EXPECT_EQ(factored.total, factored.sent);
+  const std::vector<double> b = RandomMatrix(kOrder, 1, 2);
+  const crout_matrix rhs = Matrix(b, kOrder, 1);
+  std::vector<double> x(kOrder);
+  auto options = Sized<crout_solve_options>();
+  options.progress = progress;
+  options.progress_context = &solved;
+  auto result = Sized<crout_solve_result>();
+  ASSERT_EQ(crout_solve(factor, &rhs, &options, x.data(), kOrder, &result), CROUT_OK);
+  EXPECT_LT(result.backward_error, 1e-14) << "corrected to full accuracy";
+  EXPECT_EQ(solved.sent, static_cast<int64_t>(b.size() * sizeof(double)));
+  EXPECT_EQ(crout_release(factor), CROUT_OK);
+
+  how = Sized<crout_factorize_options>();
+  ASSERT_EQ(crout_factorize(connection_, &matrix, &how, &factor), CROUT_OK);
+  options.skip_verification = 1;
+  ASSERT_EQ(crout_solve(factor, &rhs, &options, x.data(), kOrder, &result), CROUT_OK);
+  EXPECT_TRUE(std::isnan(result.backward_error));
+  EXPECT_EQ(crout_release(factor), CROUT_OK);
+  how.precision = "half";
+  EXPECT_EQ(crout_factorize(connection_, &matrix, &how, &factor), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(crout_last_error(), HasSubstr("choose single, tf32 or auto"));
+}
+
 TEST_F(CApiTest, AFactorOutlivesItsConnectionAndServesManyThreads) {
   crout_factor* factor = Factor();
   crout_disconnect(std::exchange(connection_, nullptr));

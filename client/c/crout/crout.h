@@ -199,6 +199,29 @@ typedef struct crout_matrix {
 /* The structures below begin with their size, which the caller sets: initialise them with
  * {.struct_size = sizeof s}. Zero selects a field's default. Newer versions may append fields. */
 
+/* Progress of a call. `phase`: crout_phase, or 0 for a report of sent bytes. */
+typedef enum crout_phase {
+  CROUT_PHASE_RECEIVE = 1,
+  CROUT_PHASE_QUEUE = 2,
+  CROUT_PHASE_FACTOR = 3,
+  CROUT_PHASE_SOLVE = 4,
+  CROUT_PHASE_ANALYZE = 5
+} crout_phase;
+typedef struct crout_progress {
+  int32_t phase;
+  int32_t jobs_ahead; /* in CROUT_PHASE_QUEUE */
+  int64_t bytes_sent; /* of the matrix or the right-hand sides */
+  int64_t bytes_total;
+  double predicted_seconds; /* of the phase; 0: no prediction */
+  int64_t columns_done;     /* in CROUT_PHASE_FACTOR; 0 if the method reports none */
+  int64_t columns;
+} crout_progress;
+
+/* Called on the thread of the call, after each sent message and for each report of the server. Must
+ * not call functions of this library. *progress is valid during the call; newer versions may append
+ * fields. */
+typedef void (*crout_progress_function)(const crout_progress* progress, void* context);
+
 typedef struct crout_factorize_options {
   size_t struct_size;
   const char* name;      /* name in lists; at most 128 bytes of UTF-8; null: none */
@@ -208,6 +231,11 @@ typedef struct crout_factorize_options {
   /* For "multifrontal": smallest ratio of a pivot to the largest entry of its column in the front,
    * in (0, 1]; 0: 0.01. */
   double pivot_threshold;
+  /* Precision of the factor of a CROUT_FLOAT64 or CROUT_COMPLEX128 matrix: "single", "tf32" or
+   * "auto"; solves are corrected to full accuracy. Null: the precision of A. */
+  const char* precision;
+  crout_progress_function progress; /* null: none */
+  void* progress_context;           /* passed to `progress` */
 } crout_factorize_options;
 
 /* Factors a square matrix. `options`: null for the defaults. A singular matrix is not an error:
@@ -215,10 +243,16 @@ typedef struct crout_factorize_options {
 CROUT_API int crout_factorize(crout_connection* connection, const crout_matrix* a,
                               const crout_factorize_options* options, crout_factor** factor);
 
-/* Replaces the factor by the factor of another matrix of the same order, with the original options.
- * A concurrent solve of another client uses either the old or the new factor. CROUT_SINGULAR if the
- * new matrix is singular. On failure the old factor stays; after a lost connection it may have been
- * replaced. */
+/* Attaches to a factor that another call or client of the tenant made: by its handle or, for any
+ * other text, to the newest factor of this name. crout_release then frees the object and leaves the
+ * factor on the server. CROUT_NOT_FOUND if there is none. *factor as in crout_dgetrf. */
+CROUT_API int crout_attach(crout_connection* connection, const char* handle_or_name,
+                           crout_factor** factor);
+
+/* Replaces the factor by the factor of another matrix of the same order, with the original options
+ * (of an attached factor: with the defaults). A concurrent solve of another client uses either the
+ * old or the new factor. CROUT_SINGULAR if the new matrix is singular. On failure the old factor
+ * stays; after a lost connection it may have been replaced. */
 CROUT_API int crout_refactorize(crout_factor* factor, const crout_matrix* a);
 
 /* A sparse n x n matrix in the caller's memory; initialise with {.struct_size = sizeof s}. Entry k,
@@ -274,14 +308,18 @@ typedef enum crout_warning {
 
 typedef struct crout_solve_options {
   size_t struct_size;
-  int32_t transpose;            /* crout_operation */
-  int32_t max_refinement_steps; /* largest number of refinement steps, 0 to 100 */
-  int32_t error_bound;          /* not 0: estimate the forward error (costs a few solves) */
+  int32_t transpose;                /* crout_operation */
+  int32_t max_refinement_steps;     /* largest number of refinement steps, 0 to 100 */
+  int32_t error_bound;              /* not 0: estimate the forward error (costs a few solves) */
+  int32_t skip_verification;        /* not 0: do not measure the backward error */
+  crout_progress_function progress; /* null: none */
+  void* progress_context;           /* passed to `progress` */
 } crout_solve_options;
 
 typedef struct crout_solve_result {
   size_t struct_size;
-  double backward_error; /* max over columns of |b - op(A) x| / (|op(A)| |x| + |b|), inf-norms */
+  double backward_error; /* max over columns of |b - op(A) x| / (|op(A)| |x| + |b|), inf-norms; NaN
+                          * if not measured */
   double forward_error_bound; /* relative, inf-norm, estimated; NaN unless requested */
   int64_t factor_version;     /* version of the factor: 1; each crout_refactorize adds 1 */
   int32_t refinement_steps;   /* steps whose corrections are in X */
@@ -313,8 +351,8 @@ typedef struct crout_description {
 /* Describes the factor's last factorization. Does not call the server. */
 CROUT_API int crout_describe(const crout_factor* factor, crout_description* description);
 
-/* Drops the factor on the server and frees the object, even if it returns an error. Null is
- * allowed. */
+/* Drops the factor on the server, unless the object is attached to it, and frees the object, even
+ * if it returns an error. Null is allowed. */
 CROUT_API int crout_release(crout_factor* factor);
 
 /* Strategy of a series of systems A_t X_t = B_t, in which each matrix is close to the previous one.

@@ -47,17 +47,27 @@ class Factor {
                                           const v1::CacheOptions& cache = {},
                                           const client::CallOptions& call = {});
 
+  // Attaches to an existing factor of the client's tenant: by its handle or, for any other text, to
+  // the newest factor of this name. The object renews no lease (each use restarts it) and does not
+  // release the factor when it is destroyed; Release() still does. NOT_FOUND if there is none.
+  static absl::StatusOr<Factor> Attach(std::shared_ptr<client::Client> client,
+                                       const std::string& handle_or_name,
+                                       const client::CallOptions& call = {});
+
   Factor(Factor&&) noexcept = default;
   Factor& operator=(Factor&& other) noexcept;  // Releases the factor that was held.
-  // Calls Release() with a limit of five seconds. If the server does not answer, the factor lives
-  // until its lease ends.
+  // Calls Release() with a limit of five seconds, unless the factor is attached. If the server does
+  // not answer, the factor lives until its lease ends.
   ~Factor();
 
-  // Description at the last factorization. Empty after Release.
+  // Description at the last factorization or at Attach. Empty after Release.
   const v1::Factor& description() const { return description_; }
   const std::string& handle() const { return description_.handle(); }
 
-  // Status of the last renewal; OK before the first.
+  // Whether Attach() made the object.
+  bool attached() const;
+
+  // Status of the last renewal; OK before the first, and if the factor is attached.
   absl::Status lease_status() const;
 
   // Solves op(A) X = B; see Client::Solve.
