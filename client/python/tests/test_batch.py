@@ -56,6 +56,8 @@ def test_a_request_id_finds_the_factor_of_the_first_call(client, matrices):
     assert again.record.pivot_growth.tolist() == first.record.pivot_growth.tolist()
     with pytest.raises(crout.ProtocolError, match="the server sent"):
         client.lu_factor(matrices[:2], lease="10m", request_id="elements-17")
+    with pytest.raises(crout.CroutError, match="belongs to the factor of a batch, not of a matrix"):
+        client.lu_factor(np.eye(2), request_id="elements-17")
     first.release()
 
 
@@ -117,7 +119,7 @@ def test_a_batch_takes_its_own_options(client, matrices):
     ):
         client.lu_factor(matrices, algorithm="getrf")
     with pytest.raises(
-        TypeError, match="'refine'; there are timeout, progress, device, trans, verify, members"
+        TypeError, match="'refine'; there are timeout, progress, device, keep_matrix, trans, verify, members"
     ):
         client.solve(matrices, [], refine=1)
     with pytest.raises(TypeError, match="'members'"):
@@ -222,6 +224,8 @@ def test_a_batch_is_no_factor(client, matrices):
     f = client.lu_factor(matrices)
     with pytest.raises(crout.CroutError, match="batch_rhs"):
         client.lu_solve(f.handle, np.ones(40))
+    with pytest.raises(crout.CroutError, match="a batch: send a batch of the same sizes"):
+        client.factor(f.handle).refactor(np.eye(40))
     assert client.describe(f).algorithm == "irr_lu"
     assert pickle.loads(pickle.dumps(f)).solve([np.ones(1)], [1])[0].shape == (1,)
     f.renew("5m")
@@ -235,10 +239,10 @@ def test_an_empty_batch(client):
 
 
 def test_replies_that_do_not_fit_are_refused():
-    reply = _batch._FactorReply(np.array([[2, 2]]), service.FactorizeResponse)
+    reply = _batch._FactorReply(service.FactorizeResponse, np.array([[2, 2]]))
     with pytest.raises(crout.ProtocolError, match="more data"):
         reply.feed(service.FactorizeResponse(member_data=bytes(21)).SerializeToString())
-    reply = _batch._FactorReply(np.array([[2, 2]]), service.FactorizeResponse)
+    reply = _batch._FactorReply(service.FactorizeResponse, np.array([[2, 2]]))
     reply.feed(service.FactorizeResponse(member_data=bytes(19)).SerializeToString())
     with pytest.raises(crout.ProtocolError, match="less data"):
         reply.finish()

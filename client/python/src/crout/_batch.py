@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crout import _messages, _options, _payload, _wire
+from crout import _messages, _options, _payload, _requests, _wire
 from crout._call import Call, Reply, RetryClass
 from crout._linalg import MemberFactors
-from crout._messages import convert, parse, progress_of
-from crout._options import cache_options, call_options, distribute, integer, request_id_option
+from crout._messages import parse, progress_of
+from crout._options import call_options, distribute, factorize_options, integer, solve_options
+from crout._replies import FACTORS_DATA, ByteTarget, MatrixReply, checked_record
+from crout._requests import DATA, RHS_DATA
 from crout.errors import InvalidRequest, ProtocolError
 from crout.results import BatchRecord, BatchSolution
 from crout.v1 import factor_pb2, matrix_pb2
@@ -24,13 +26,6 @@ Array = npt.NDArray[Any]
 
 _ALIGNMENT = 16  # bytes; every member starts at a multiple
 _MAX_ELEMENTS = 1 << 24  # largest dense form of a sparse member
-# `bytes` fields of requests and replies.
-_DATA = 2
-_RHS_DATA = 3  # FactorizeAndSolve: the right-hand sides
-_SOLUTION_DATA = 3  # Solve and FactorizeAndSolve: the solutions
-_FACTORS_DATA = 2  # GetFactors
-_MEMBER_DATA = 3  # Factorize and Refactorize: figures of the members
-_BOTH_MEMBER_DATA = 6  # FactorizeAndSolve: figures of the members
 
 
 def is_batch(value: Any) -> bool:
@@ -99,59 +94,62 @@ def _values_of(arrays: Sequence[Array], places: _Places, dtype: np.dtype[Any]) -
     return memory
 
 
-def _declare(spec: matrix_pb2.MatrixSpec, places: _Places, dtype: np.dtype[Any]) -> None:
-    """Declare the batch in a header."""
-    batch = spec.batch
-    batch.dtype = _payload.dtype_code(dtype)
-    batch.members = len(places.shapes)
-    batch.max_rows, batch.max_cols = places.shapes.max(axis=0, initial=0).tolist()
-    batch.total_rows, batch.total_cols = places.shapes.sum(axis=0).tolist()
-    batch.value_bytes = places.size
+class _Matrices:
+    """A batch to send, in the one type that holds its members and elements of `dtype`."""
+
+    def __init__(self, matrices: Any, dtype: np.dtype[Any] | None = None) -> None:
+        arrays, own = _members_of(matrices)
+        self.dtype = own if dtype is None else np.result_type(own, dtype).newbyteorder("<")
+        self.shapes = _shapes_of(arrays)
+        places = _Places(self.shapes, self.dtype.itemsize)
+        max_rows, max_cols = self.shapes.max(axis=0, initial=0).tolist()
+        total_rows, total_cols = self.shapes.sum(axis=0).tolist()
+        batch = matrix_pb2.BatchSpec(
+            dtype=_payload.dtype_code(self.dtype),
+            members=len(arrays),
+            max_rows=max_rows,
+            max_cols=max_cols,
+            total_rows=total_rows,
+            total_cols=total_cols,
+            value_bytes=places.size,
+        )
+        pieces = _payload.pieces_of([self.shapes, _values_of(arrays, places, self.dtype)])
+        self.payload = _payload.Payload(matrix_pb2.MatrixSpec(batch=batch), self.dtype, None, pieces)
 
 
-def batch_options(*, device: str = "", keep_matrix: bool = True) -> dict[str, Any]:
+def batch_options(*, device: str = "", keep_matrix: bool = True) -> service.FactorizeOptions:
     """Device of a batch, and whether to keep its matrices."""
-    return {"device": _options.text("device", device), "keep_matrix": keep_matrix}
+    return factorize_options(device=device, keep_matrix=keep_matrix)
 
 
-def factorize(matrices: Any, *, replaces: BatchRecord | None = None, **options: Any) -> Call[BatchRecord]:
-    """Factorize of a batch; with `replaces` Refactorize, which makes the next version of that batch."""
-    call, how, cache, identity = distribute(
-        options, call_options, batch_options, cache_options, request_id_option
+def factorize(matrices: Any, **options: Any) -> Call[BatchRecord]:
+    """Factorize."""
+    batch = _Matrices(matrices)
+    return _requests.factorize_payload(
+        batch.payload, lambda: _FactorReply(service.FactorizeResponse, batch.shapes), batch_options, options
     )
-    request_id = request_id_option(**identity)
-    arrays, dtype = _members_of(matrices)
-    if replaces is not None:
-        dtype = np.result_type(dtype, replaces.factor.dtype).newbyteorder("<")
-    shapes = _shapes_of(arrays)
-    places = _Places(shapes, dtype.itemsize)
-    request: service.FactorizeRequest | service.RefactorizeRequest
-    if replaces is None:
-        request = service.FactorizeRequest()
-        request.header.cache.CopyFrom(cache_options(**cache))
-        request.header.cache.request_id = request_id
-    elif cache or request_id:
-        raise InvalidRequest("a batch that replaces another keeps its name and lease")
-    else:
-        request = service.RefactorizeRequest()
-        request.header.handle = replaces.factor.handle
-    request.header.options.CopyFrom(service.FactorizeOptions(**batch_options(**how)))
-    _declare(request.header.matrix, places, dtype)
-    response = service.FactorizeResponse if replaces is None else service.RefactorizeResponse
+
+
+def refactorize(record: BatchRecord, matrices: Any, **options: Any) -> Call[BatchRecord]:
+    """Refactorize. Not retried after a lost connection, because it may have taken effect."""
+    call, how = distribute(options, call_options, batch_options)
+    batch = _Matrices(matrices, record.factor.dtype)
+    header = service.RefactorizeHeader(
+        handle=record.factor.handle, matrix=batch.payload.spec, options=batch_options(**how)
+    )
     return Call(
-        "Factorize" if replaces is None else "Refactorize",
-        request.SerializeToString(),
-        lambda: _FactorReply(shapes, response),
-        RetryClass.IDEMPOTENT if request_id else RetryClass.REFUSED_ONLY,
-        ((_DATA, _payload.pieces_of([shapes, _values_of(arrays, places, dtype)])),),
-        waits=bool(request_id),
+        "Refactorize",
+        service.RefactorizeRequest(header=header).SerializeToString(),
+        lambda: _FactorReply(service.RefactorizeResponse, batch.shapes),
+        RetryClass.REFUSED_ONLY,
+        ((DATA, batch.payload.open),),
         **call_options(**call),
     )
 
 
-def batch_solve_options(*, trans: _options.Trans = 0, verify: bool = True) -> dict[str, Any]:
+def batch_solve_options(*, trans: _options.Trans = 0, verify: bool = True) -> service.SolveOptions:
     """Operation of a batch solve, and whether to compute backward errors."""
-    return {"operation": _options.operation(trans), "verify": verify}
+    return solve_options(trans=trans, verify=verify)
 
 
 def _chosen(all_members: int, members: Iterable[int] | None, count: int) -> list[int]:
@@ -203,57 +201,43 @@ class _Sides:
         order = np.argsort(np.array(chosen, dtype=int), kind="stable")
         self._dtype = dtype
         self._at = np.argsort(order)
-        self._arrays, self._dims = [], []
+        self._dims = []
+        arrays = []
         for i in order.tolist():
             rows, cols = shapes[chosen[i]].tolist()
             array, dim = _columns(sides[i], chosen[i], (rows, cols), dtype)
-            self._arrays.append(array)
+            arrays.append(array)
             self._dims.append(dim)
-        self.places = _Places(_shapes_of(self._arrays), dtype.itemsize)
-        self._pairs = self.places.shapes.copy()
-        self._pairs[:, 0] = [chosen[i] for i in order.tolist()]
+        self._places = _Places(_shapes_of(arrays), dtype.itemsize)
+        pairs = self._places.shapes.copy()
+        pairs[:, 0] = [chosen[i] for i in order.tolist()]
+        rhs = matrix_pb2.BatchRhsSpec(
+            dtype=_payload.dtype_code(dtype), systems=len(arrays), value_bytes=self._places.size
+        )
+        pieces = _payload.pieces_of([pairs, _values_of(arrays, self._places, dtype)])
+        self.payload = _payload.Payload(matrix_pb2.MatrixSpec(batch_rhs=rhs), dtype, None, pieces)
 
-    def __len__(self) -> int:
-        return len(self._arrays)
-
-    def pieces(self) -> Any:
-        """The payload."""
-        return _payload.pieces_of([self._pairs, _values_of(self._arrays, self.places, self._dtype)])
-
-    def declare(self, spec: matrix_pb2.MatrixSpec) -> None:
-        """Declare the right-hand sides in a header."""
-        spec.batch_rhs.dtype = _payload.dtype_code(self._dtype)
-        spec.batch_rhs.systems = len(self)
-        spec.batch_rhs.value_bytes = self.places.size
-
-    def reply(self) -> _SolutionReply:
-        """The receiver of the solutions."""
-        return _SolutionReply(self.places, self._dims, self._at, self._dtype)
+    def reply(self, kind: type[Any]) -> _SolutionReply:
+        """The receiver of the solutions, in messages of type `kind`."""
+        return _SolutionReply(kind, self._places, self._dims, self._at, self._dtype)
 
 
 def solve(
     record: BatchRecord, b: Iterable[Any], members: Iterable[int] | None, **options: Any
 ) -> Call[BatchSolution]:
-    """Solve with members of a batch."""
+    """Solve."""
     call, how = distribute(options, call_options, batch_solve_options)
-    dtype = record.factor.dtype.newbyteorder("<")
-    sides = _Sides(record.shapes, dtype, b, members)
+    sides = _Sides(record.shapes, record.factor.dtype.newbyteorder("<"), b, members)
     header = service.SolveHeader(
-        handle=record.factor.handle, options=service.SolveOptions(**batch_solve_options(**how))
+        handle=record.factor.handle, rhs=sides.payload.spec, options=batch_solve_options(**how)
     )
-    sides.declare(header.rhs)
     return Call(
         "Solve",
         service.SolveRequest(header=header).SerializeToString(),
-        sides.reply,
-        payloads=((_DATA, sides.pieces()),),
+        lambda: sides.reply(service.SolveResponse),
+        payloads=((DATA, sides.payload.open),),
         **call_options(**call),
     )
-
-
-def placement(*, device: str = "") -> dict[str, Any]:
-    """Device of a batch that is not kept."""
-    return {"device": _options.text("device", device)}
 
 
 def members_option(*, members: Iterable[int] | None = None) -> Iterable[int] | None:
@@ -264,35 +248,29 @@ def members_option(*, members: Iterable[int] | None = None) -> Iterable[int] | N
 def factorize_and_solve(
     matrices: Any, b: Iterable[Any], **options: Any
 ) -> Call[tuple[BatchRecord, BatchSolution]]:
-    """FactorizeAndSolve of a batch, without a cached factor."""
-    call, where, how, chosen = distribute(
-        options, call_options, placement, batch_solve_options, members_option
+    """FactorizeAndSolve without a cached factor."""
+    call, how, solving, chosen = distribute(
+        options, call_options, batch_options, batch_solve_options, members_option
     )
-    arrays, dtype = _members_of(matrices)
-    shapes = _shapes_of(arrays)
-    places = _Places(shapes, dtype.itemsize)
-    sides = _Sides(shapes, dtype, b, members_option(**chosen))
+    batch = _Matrices(matrices)
+    sides = _Sides(batch.shapes, batch.dtype, b, members_option(**chosen))
     header = service.FactorizeAndSolveHeader(
-        options=service.FactorizeOptions(**placement(**where)),
-        solve=service.SolveOptions(**batch_solve_options(**how)),
+        matrix=batch.payload.spec,
+        options=batch_options(**how),
+        rhs=sides.payload.spec,
+        solve=batch_solve_options(**solving),
     )
-    _declare(header.matrix, places, dtype)
-    sides.declare(header.rhs)
-    response = service.FactorizeAndSolveResponse
     return Call(
         "FactorizeAndSolve",
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
-        lambda: _BothReply(_FactorReply(shapes, response, _BOTH_MEMBER_DATA), sides.reply()),
-        payloads=(
-            (_DATA, _payload.pieces_of([shapes, _values_of(arrays, places, dtype)])),
-            (_RHS_DATA, sides.pieces()),
-        ),
+        lambda: _BothReply(batch.shapes, sides),
+        payloads=((DATA, batch.payload.open), (RHS_DATA, sides.payload.open)),
         **call_options(**call),
     )
 
 
 def get_member(record: BatchRecord, member: int) -> Call[MemberFactors]:
-    """GetFactors for one member of a batch."""
+    """GetFactors of one member."""
     k = integer("member", member)
     if not 0 <= k < len(record.shapes):
         raise InvalidRequest(f"member {k} of a batch of {len(record.shapes)}: they count from 0")
@@ -302,59 +280,34 @@ def get_member(record: BatchRecord, member: int) -> Call[MemberFactors]:
     return Call("GetFactors", request.SerializeToString(), lambda: _MemberReply(rows, cols, dtype))
 
 
-class _Data:
-    """The data of a reply in one field of its messages, with a known size."""
-
-    def __init__(self, size: int, field: int) -> None:
-        self._memory = bytearray(size)
-        self._field = field
-        self._filled = 0
-
-    def take(self, message: bytes) -> bytes:
-        """Take the data out of a message and return the rest. Raises ProtocolError."""
-        rest, pieces = _wire.split(message, self._field)
-        for piece in pieces:
-            end = self._filled + len(piece)
-            if end > len(self._memory):
-                raise ProtocolError("the server sent more data than it should")
-            self._memory[self._filled : end] = piece
-            self._filled = end
-        return rest
-
-    def whole(self) -> Array:
-        """All data as bytes. Raises ProtocolError if some are missing."""
-        if self._filled != len(self._memory):
-            raise ProtocolError("the server sent less data than it should")
-        return np.frombuffer(self._memory, np.uint8)
-
-
 class _FactorReply(Reply[BatchRecord]):
-    """Reply with a batch's factor: progress, figures of the members, then the factor."""
+    """Reply with progress, the figures of the members, then the factor, in messages of type `kind`."""
 
-    def __init__(self, shapes: Array, response: Any, field: int = _MEMBER_DATA) -> None:
+    def __init__(self, kind: type[Any], shapes: Array) -> None:
+        self._kind = kind
         self._shapes = shapes
-        self._response = response
-        self.data = _Data(len(shapes) * (8 + 8 + 4), field)
+        self._figures = ByteTarget(len(shapes) * (8 + 8 + 4))
         self._batch = factor_pb2.BatchInfo()
 
-    def feed(self, message: bytes) -> service.Progress | None:
-        response = parse(self._response, self.data.take(message))
-        self.take_factor(response)
-        return progress_of(response)
+    @property
+    def done(self) -> bool:
+        """Whether the factor has arrived."""
+        return self._factor is not None
 
-    def take_factor(self, response: Any) -> None:
-        """Store the factor of a response, if it has one."""
-        if not response.HasField("factor"):
-            return
-        if response.factor.batch.members != len(self._shapes):
-            raise ProtocolError("the server sent the factor of another batch")
-        self._factor = convert(_messages.factor_record, response.factor)
-        self._batch = response.factor.batch
+    def feed(self, message: bytes) -> service.Progress | None:
+        response = parse(self._kind, message)
+        self._figures.append(response.member_data)
+        if response.HasField("factor"):
+            self._batch = response.factor.batch
+            if self._batch.members != len(self._shapes):
+                raise ProtocolError("the server sent the factor of another batch")
+            self._factor = checked_record(response.factor, None)
+        return progress_of(response)
 
     def finish(self) -> BatchRecord:
         """The record. The owner of the batch issues its warnings, because they may be errors."""
         growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
-        figures = self.data.whole()
+        figures = self._figures.finish()
         if self._factor is None:
             raise ProtocolError("the server sent no factor")
         return BatchRecord(
@@ -370,11 +323,13 @@ class _FactorReply(Reply[BatchRecord]):
         )
 
 
-class _SolutionReply(Reply[BatchSolution]):
-    """Reply of Solve: progress, the solutions and figures of the systems, then the result.
+class _SolutionReply(MatrixReply[BatchSolution]):
+    """Reply of Solve and FactorizeAndSolve: the solutions and figures of the systems, then the result.
 
     Parameters
     ----------
+    kind : type
+        Type of the messages.
     places : _Places
         Positions of the right-hand sides, which are also those of the solutions.
     dims : list of int
@@ -383,28 +338,17 @@ class _SolutionReply(Reply[BatchSolution]):
         Index of each of the caller's solutions among them.
     """
 
-    def __init__(self, places: _Places, dims: list[int], at: Array, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, kind: type[Any], places: _Places, dims: list[int], at: Array, dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(kind, "solution", ByteTarget(_aligned(places.size) + len(dims) * (8 + 4)))
         self._places = places
         self._dims = dims
         self._at = at
         self._dtype = dtype
-        self.data = _Data(_aligned(places.size) + len(dims) * (8 + 4), _SOLUTION_DATA)
-        self._result: service.SolveResult | None = None
-
-    def feed(self, message: bytes) -> service.Progress | None:
-        response = parse(service.SolveResponse, self.data.take(message))
-        self.take_result(response)
-        return progress_of(response)
-
-    def take_result(self, response: Any) -> None:
-        """Store the result of a response, if it has one."""
-        if response.HasField("result"):
-            self._result = response.result
 
     def finish(self) -> BatchSolution:
-        data = self.data.whole()
-        if self._result is None:
-            raise ProtocolError("the server sent no result")
+        data = self._complete()
         errors = _aligned(self._places.size)
         infos = errors + 8 * len(self._dims)
         return BatchSolution(
@@ -428,16 +372,14 @@ class _SolutionReply(Reply[BatchSolution]):
 class _BothReply(Reply[tuple[BatchRecord, BatchSolution]]):
     """Reply of FactorizeAndSolve: the factor, then the solutions."""
 
-    def __init__(self, factor: _FactorReply, solution: _SolutionReply) -> None:
-        self._factorization = factor
-        self._solution = solution
+    def __init__(self, shapes: Array, sides: _Sides) -> None:
+        self._factorization = _FactorReply(service.FactorizeAndSolveResponse, shapes)
+        self._solution = sides.reply(service.FactorizeAndSolveResponse)
 
     def feed(self, message: bytes) -> service.Progress | None:
-        rest = self._solution.data.take(self._factorization.data.take(message))
-        response = parse(service.FactorizeAndSolveResponse, rest)
-        self._factorization.take_factor(response)
-        self._solution.take_result(response)
-        return progress_of(response)
+        if not self._factorization.done:
+            self._factorization.feed(message)
+        return self._solution.feed(message)
 
     def finish(self) -> tuple[BatchRecord, BatchSolution]:
         return self._factorization.finish(), self._solution.finish()
@@ -450,14 +392,16 @@ class _MemberReply(Reply[MemberFactors]):
         self._shape = (rows, cols)
         self._dtype = dtype
         self._pivots = _aligned(16 + rows * cols * dtype.itemsize)
-        self._data = _Data(self._pivots + 4 * min(rows, cols), _FACTORS_DATA)
+        self._target = ByteTarget(self._pivots + 4 * min(rows, cols))
 
-    def feed(self, message: bytes) -> service.Progress | None:
-        parse(service.GetFactorsResponse, self._data.take(message))
-        return None
+    def feed(self, message: bytes) -> None:
+        rest, pieces = _wire.split(message, FACTORS_DATA)
+        parse(service.GetFactorsResponse, rest)
+        for piece in pieces:
+            self._target.append(piece)
 
     def finish(self) -> MemberFactors:
-        data = self._data.whole()
+        data = self._target.finish()
         if tuple(data[:16].view("<i8").tolist()) != self._shape:
             raise ProtocolError("the server sent another member")
         end = 16 + self._shape[0] * self._shape[1] * self._dtype.itemsize

@@ -144,23 +144,14 @@ class FactorAndSolveOptions(FactorizeOptions, SolveOptions, total=False):
 class BatchRefactorOptions(CallOptions, total=False):
     """Options of a batch's refactor."""
 
+    device: str
     keep_matrix: bool
 
 
 class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
     """Options of lu_factor for a batch."""
 
-    device: str
     request_id: str
-
-
-class BatchBothOptions(CallOptions, total=False):
-    """Options of solve for a batch, which factors and solves."""
-
-    members: Iterable[int] | None
-    device: str
-    trans: Trans
-    verify: bool
 
 
 class BatchSolveOptions(CallOptions, total=False):
@@ -168,6 +159,12 @@ class BatchSolveOptions(CallOptions, total=False):
 
     trans: Trans
     verify: bool
+
+
+class BatchBothOptions(BatchRefactorOptions, BatchSolveOptions, total=False):
+    """Options of solve for a batch, which factors and solves."""
+
+    members: Iterable[int] | None
 
 
 def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[[_F], _F]:

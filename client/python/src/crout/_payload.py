@@ -52,7 +52,7 @@ _NPZ_ERRORS = (
 
 @dataclass(frozen=True)
 class Payload:
-    """A matrix to send.
+    """A matrix or a batch to send.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Payload:
     dtype : numpy.dtype
         Type of the elements on the server.
     shape : tuple of int, or None
-        Rows and columns; None if only the text contains them.
+        Rows and columns; None for a batch, and if only the text contains them.
     open : callable
         Returns the bytes from the start, in pieces; views of the caller's memory for a dense matrix.
     """

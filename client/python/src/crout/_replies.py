@@ -15,7 +15,7 @@ from crout._call import Reply, RoundReply
 from crout._diagnostics import warn_of_factor, warn_of_solution
 from crout._linalg import PackedFactors, SparseFactors
 from crout._messages import convert, parse, progress_of
-from crout._payload import dtype_code, numpy_dtype
+from crout._payload import Bytes, dtype_code, numpy_dtype
 from crout.errors import ProtocolError
 from crout.results import Complement, EchelonForm, FactorRecord, SeriesStep, Solution
 from crout.v1 import factor_pb2, matrix_pb2
@@ -23,6 +23,8 @@ from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
+
+FACTORS_DATA = 2  # `bytes` field of GetFactorsResponse
 
 
 class UnaryReply(Reply[T]):
@@ -147,7 +149,7 @@ class Target:
                 f"no memory for the {spec.rows} x {spec.cols} matrix that the server announced"
             ) from None
 
-    def append(self, piece: memoryview) -> None:
+    def append(self, piece: Bytes) -> None:
         """Store the next bytes. Raises ProtocolError if there are too many."""
         end = self._filled + len(piece)
         if self._array is None or end > len(self._memory):
@@ -162,7 +164,16 @@ class Target:
         return self._array
 
 
-class _MatrixReply(Reply[T]):
+class ByteTarget(Target):
+    """Destination of `size` bytes, which no header announces."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(None, None, None)
+        self._array = np.empty(size, np.uint8)
+        self._memory = self._array.data
+
+
+class MatrixReply(Reply[T]):
     """A reply with a matrix: the factor, if one was made, then the matrix, then the result.
 
     Parameters
@@ -214,7 +225,7 @@ class _MatrixReply(Reply[T]):
         return matrix
 
 
-class SolutionReply(_MatrixReply[Solution]):
+class SolutionReply(MatrixReply[Solution]):
     """Reply of Solve and FactorizeAndSolve: X, its result, and the factor if there is one.
 
     Parameters
@@ -261,7 +272,7 @@ class SolutionReply(_MatrixReply[Solution]):
         return solution
 
 
-class StepReply(_MatrixReply[SeriesStep], RoundReply[SeriesStep]):
+class StepReply(MatrixReply[SeriesStep], RoundReply[SeriesStep]):
     """Reply of one round of SolveSeries: the new factor, if one was made, X, and the result.
 
     Parameters
@@ -319,7 +330,7 @@ class StepReply(_MatrixReply[SeriesStep], RoundReply[SeriesStep]):
         return _messages.series_step(x, self._result, self._factor)
 
 
-class ComplementReply(_MatrixReply[Complement]):
+class ComplementReply(MatrixReply[Complement]):
     """Reply of ComputeSchurComplement: the factor of A11, S, and its result."""
 
     def __init__(self, leading_order: int | None, order: int | None, dtype: np.dtype[Any]) -> None:
@@ -335,7 +346,7 @@ class ComplementReply(_MatrixReply[Complement]):
         return _messages.complement(s, self._result, self._factor)
 
 
-class EchelonReply(_MatrixReply[EchelonForm]):
+class EchelonReply(MatrixReply[EchelonForm]):
     """Reply of ReduceToEchelonForm: the form, and its result."""
 
     def __init__(self, shape: tuple[int, int] | None, dtype: np.dtype[Any]) -> None:
@@ -359,7 +370,7 @@ class FactorsReply(Reply[PackedFactors]):
         self._header: service.GetFactorsHeader | None = None
 
     def feed(self, message: bytes) -> None:
-        rest, pieces = _wire.split(message, 2)
+        rest, pieces = _wire.split(message, FACTORS_DATA)
         response = parse(service.GetFactorsResponse, rest)
         if response.HasField("header"):
             self._header = response.header
@@ -414,7 +425,7 @@ class SparseFactorsReply(Reply[SparseFactors]):
         self._at = 0
 
     def feed(self, message: bytes) -> None:
-        rest, pieces = _wire.split(message, 2)
+        rest, pieces = _wire.split(message, FACTORS_DATA)
         response = parse(service.GetFactorsResponse, rest)
         if response.HasField("header"):
             self._header = response.header

@@ -6,14 +6,14 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from crout import _messages, _options, _payload, changes
-from crout._call import Call, RetryClass, RoundCall
+from crout._call import Call, Reply, RetryClass, RoundCall
 from crout._linalg import PackedFactors, SparseFactors
 from crout._options import (
     cache_options,
@@ -53,8 +53,9 @@ from crout.results import (
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
-_DATA, _RHS_DATA, _X0_DATA = 2, 3, 4  # `bytes` fields of the requests
+DATA, RHS_DATA, X0_DATA = 2, 3, 4  # `bytes` fields of the requests
 _HANDLE = re.compile("[a-z2-7]{26}")
 
 
@@ -64,23 +65,36 @@ def _order(payload: _payload.Payload) -> int | None:
 
 def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
     """Factorize."""
-    call, how, cache, identity = distribute(
-        options, call_options, factorize_options, cache_options, request_id_option
-    )
-    request_id = request_id_option(**identity)
     payload = _payload.square(A)
-    header = service.FactorizeHeader(
-        matrix=payload.spec, options=factorize_options(**how), cache=cache_options(**cache)
+    return factorize_payload(
+        payload,
+        lambda: FactorReply(service.FactorizeResponse, _order(payload)),
+        factorize_options,
+        options,
+        _payload.path_of(A),
     )
+
+
+def factorize_payload(
+    payload: _payload.Payload,
+    reply: Callable[[], Reply[T]],
+    source: Callable[..., service.FactorizeOptions],
+    options: Mapping[str, Any],
+    file: str = "",
+) -> Call[T]:
+    """Factorize a matrix or a batch, with options of the factorization that `source` converts."""
+    call, how, cache, identity = distribute(options, call_options, source, cache_options, request_id_option)
+    request_id = request_id_option(**identity)
+    header = service.FactorizeHeader(matrix=payload.spec, options=source(**how), cache=cache_options(**cache))
     header.cache.request_id = request_id
     return Call(
         "Factorize",
         service.FactorizeRequest(header=header).SerializeToString(),
-        lambda: FactorReply(service.FactorizeResponse, _order(payload)),
+        reply,
         RetryClass.IDEMPOTENT if request_id else RetryClass.REFUSED_ONLY,
-        ((_DATA, payload.open),),
+        ((DATA, payload.open),),
         waits=bool(request_id),
-        file=_payload.path_of(A),
+        file=file,
         **call_options(**call),
     )
 
@@ -116,7 +130,7 @@ def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorReco
         service.RefactorizeRequest(header=header).SerializeToString(),
         lambda: FactorReply(service.RefactorizeResponse, record.n),
         RetryClass.REFUSED_ONLY,
-        ((_DATA, payload.open),),
+        ((DATA, payload.open),),
         file=_payload.path_of(A),
         **call_options(**call),
     )
@@ -186,7 +200,7 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
             rhs.shape,
             known_version=record.version,
         ),
-        payloads=((_DATA, rhs.payload.open),),
+        payloads=((DATA, rhs.payload.open),),
         **call_options(**call),
     )
 
@@ -232,11 +246,11 @@ class Series:
                 )
             change, pieces = changes.payload(A, self._n, self._dtype, self._entry_digest)
             header.change.CopyFrom(change)
-            payloads.append((_DATA, pieces))
+            payloads.append((DATA, pieces))
         elif A is not None:
             matrix = _payload.square(A)
             header.matrix.CopyFrom(matrix.spec)
-            payloads.append((_DATA, matrix.open))
+            payloads.append((DATA, matrix.open))
             self._n, self._dtype = _order(matrix), matrix.dtype
         elif self._dtype is None:
             raise InvalidRequest("the first step has no matrix: give one, or start= a factor")
@@ -246,11 +260,11 @@ class Series:
         assert rhs.shape is not None  # not a file
         shape = rhs.shape
         header.rhs.CopyFrom(rhs.payload.spec)
-        payloads.append((_RHS_DATA, rhs.payload.open))
+        payloads.append((RHS_DATA, rhs.payload.open))
         if x0 is not None:
             start = rhs.start(x0)
             header.x0.CopyFrom(start.spec)
-            payloads.append((_X0_DATA, start.open))
+            payloads.append((X0_DATA, start.open))
         call: RoundCall[SeriesStep] = RoundCall(
             "SolveSeries",
             service.SolveSeriesRequest(header=header).SerializeToString(),
@@ -312,7 +326,7 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
         "FactorizeAndSolve",
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
         lambda: SolutionReply(service.FactorizeAndSolveResponse, n, rhs.target(), rhs.shape),
-        payloads=((_DATA, payload.open), (_RHS_DATA, rhs.payload.open)),
+        payloads=((DATA, payload.open), (RHS_DATA, rhs.payload.open)),
         file=_payload.path_of(A),
         **call_options(**call),
     )
@@ -340,7 +354,7 @@ def schur_complement(A: Any, leading_order: int | None, keep: Any, **options: An
         service.ComputeSchurComplementRequest(header=header).SerializeToString(),
         lambda: ComplementReply(eliminated, order, payload.dtype),
         RetryClass.REFUSED_ONLY,
-        ((_DATA, payload.open),),
+        ((DATA, payload.open),),
         file=_payload.path_of(A),
         **call_options(**call),
     )
@@ -379,7 +393,7 @@ def rref(A: Any, **options: Any) -> Call[EchelonForm]:
         "ReduceToEchelonForm",
         service.ReduceToEchelonFormRequest(header=header).SerializeToString(),
         lambda: EchelonReply(payload.shape, payload.dtype),
-        payloads=((_DATA, payload.open),),
+        payloads=((DATA, payload.open),),
         file=_payload.path_of(A),
         **call_options(**call),
     )

@@ -314,7 +314,7 @@ class AsyncBatchFactor(BatchView, AsyncHeld):
 
     @_like(BatchFactor.refactor)
     async def refactor(self, matrices: Iterable[Any], **options: Unpack[BatchRefactorOptions]) -> Self:
-        self.record = await self._client._run(_batch.factorize(matrices, replaces=self.record, **options))
+        self.record = await self._client._run(_batch.refactorize(self.record, matrices, **options))
         warn_of_batch(self.record)
         return self
 

@@ -120,7 +120,7 @@ class BatchFactor(BatchView, Held):
         trans : {0, 1, 2} or {"N", "T", "C"}
             0: A x = b. 1: A^T x = b. 2: A^H x = b.
         verify : bool
-            Compute backward errors, which requires ``keep_matrix``.
+            Compute backward errors. Without ``keep_matrix`` they are NaN.
         timeout, progress
             See `Factor.solve`.
 
@@ -139,7 +139,7 @@ class BatchFactor(BatchView, Held):
         warn_of_batch_solution(solution)
         return solution if full_output else solution.x
 
-    @_options.takes(_batch.batch_options, _options.call_options, without=("device",))
+    @_options.takes(_batch.batch_options, _options.call_options)
     def refactor(self, matrices: Iterable[Any], **options: Unpack[BatchRefactorOptions]) -> Self:
         """Replace the batch by one of the same sizes, atomically for all its users.
 
@@ -147,7 +147,7 @@ class BatchFactor(BatchView, Held):
         ----------
         matrices : sequence of array_like
             The members, as in `Client.lu_factor`.
-        keep_matrix, timeout, progress
+        device, keep_matrix, timeout, progress
             See `Client.lu_factor`.
 
         Returns
@@ -159,7 +159,7 @@ class BatchFactor(BatchView, Held):
         ------
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        self.record = self._client._run(_batch.factorize(matrices, replaces=self.record, **options))
+        self.record = self._client._run(_batch.refactorize(self.record, matrices, **options))
         warn_of_batch(self.record)
         return self
 

@@ -302,7 +302,7 @@ class Client(Connection):
             Only for a batch: the members to solve with, as in `BatchFactor.solve`.
         **options
             Options of `lu_factor`, except those of the cache, and of `Factor.solve`. Those of a batch are
-            `device`, `trans`, `verify`, `timeout` and `progress`.
+            `device`, `keep_matrix`, `trans`, `verify`, `timeout` and `progress`.
 
         Returns
         -------
