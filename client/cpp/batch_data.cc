@@ -12,6 +12,7 @@
 #include "client/cpp/batch_layout.h"
 #include "client/cpp/message_writer.h"
 #include "crout/matrix_sink.h"
+#include "crout/matrix_source.h"
 
 namespace crout::client {
 
@@ -164,25 +165,32 @@ absl::StatusOr<std::vector<size_t>> BatchSource::Order() const {
   return order;
 }
 
-absl::Status BatchSource::Declare(const std::vector<size_t>& order, v1::MatrixSpec* rhs) const {
-  if (auto spec = Spec(); !spec.ok()) return spec.status();
-  v1::BatchRhsSpec& systems = *rhs->mutable_batch_rhs();
-  systems.set_dtype(dtype_);
-  systems.set_systems(size());
-  systems.set_value_bytes(ValueBytes(order));
-  return absl::OkStatus();
+MatrixSource BatchSource::AsMatrices() const {
+  auto spec = Spec();
+  if (!spec.ok()) return MatrixSource::Invalid(spec.status());
+  MatrixSource source;
+  *source.spec_.mutable_batch() = *std::move(spec);
+  source.batch_ = this;
+  return source;
 }
 
-absl::StatusOr<std::unique_ptr<ChunkReader>> BatchSource::Open(bool sides) const {
-  auto spec = Spec();
-  if (!spec.ok()) return spec.status();
+MatrixSource BatchSource::AsSides() const {
+  if (absl::Status status = Spec().status(); !status.ok()) return MatrixSource::Invalid(status);
+  const auto order = Order();
+  if (!order.ok()) return MatrixSource::Invalid(order.status());
+  MatrixSource source;
+  v1::BatchRhsSpec& systems = *source.spec_.mutable_batch_rhs();
+  systems.set_dtype(dtype_);
+  systems.set_systems(size());
+  systems.set_value_bytes(ValueBytes(*order));
+  source.batch_ = this;
+  return source;
+}
+
+std::unique_ptr<ChunkReader> BatchSource::Open(bool sides) const {
   std::vector<size_t> order(items_.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  if (sides) {
-    auto by_member = Order();
-    if (!by_member.ok()) return by_member.status();
-    order = *std::move(by_member);
-  }
+  if (sides) order = *Order();
   std::vector<int64_t> pairs;
   pairs.reserve(2 * items_.size());
   for (const size_t k : order) {

@@ -126,34 +126,26 @@ absl::StatusOr<SparseFactors> Client::GetSparseFactors(const std::string& handle
   v1::GetFactorsRequest request;
   request.set_handle(handle);
   request.set_take_sparse(true);
-  const absl::StatusOr<StreamRequest> stream = RequestOf("GetFactors", request, {});
-  if (!stream.ok()) return stream.status();
-  SparseFactors factors;
-  const absl::Status status = RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
-    std::optional<v1::GetFactorsHeader> header;
-    std::vector<std::byte> bytes;
-    auto on_response = [&](grpc::ByteBuffer* buffer) {
-      constexpr int kData = v1::GetFactorsResponse::kDataFieldNumber;
-      v1::GetFactorsResponse response;
-      absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
-      if (!ok.ok()) return ok;
-      if (response.has_header()) header = std::move(*response.mutable_header());
-      if (header && !header->has_sparse()) {
-        return absl::FailedPreconditionError("the factor is dense: call GetFactors");
-      }
-      return ForEachBytesPiece(buffer, kData, [&](auto piece) {
+  v1::GetFactorsHeader header;
+  std::vector<std::byte> bytes;
+  const absl::Status status = Download(
+      request, call,
+      [&](v1::GetFactorsHeader* received) {
+        header = std::move(*received);
+        bytes.clear();
+        return header.has_sparse()
+                   ? absl::OkStatus()
+                   : absl::FailedPreconditionError("the factor is dense: call GetFactors");
+      },
+      [&](absl::Span<const std::byte> piece) {
         bytes.insert(bytes.end(), piece.begin(), piece.end());
         return absl::OkStatus();
       });
-    };
-    const absl::Status ended = RunStreamCall(&generic_stub_, scope, *stream, nullptr, on_response);
-    if (!ended.ok()) return ended;
-    if (!header) return absl::InternalError("the server sent no header");
-    factors = {};
-    factors.factor = std::move(*header->mutable_factor());
-    return ReadFactors(header->sparse(), bytes, &factors);
-  });
   if (!status.ok()) return status;
+  SparseFactors factors;
+  factors.factor = std::move(*header.mutable_factor());
+  const absl::Status read = ReadFactors(header.sparse(), bytes, &factors);
+  if (!read.ok()) return read;
   return factors;
 }
 

@@ -31,7 +31,7 @@ size_t PathLength(absl::string_view text) {
 // Translates a field path such as "matrix.dense.rows", without "header.".
 std::string ArgumentOf(absl::string_view path) {
   const std::vector<absl::string_view> parts = absl::StrSplit(path, '.');
-  if (parts[0] == "batch") return "matrices";
+  if (absl::StartsWith(path, "matrix.batch")) return "matrices";
   for (const absl::string_view argument : {"matrix", "rhs", "x0", "change"}) {
     if (parts[0] == argument) return std::string(argument);
   }

@@ -7,15 +7,19 @@
 namespace crout::client {
 
 absl::Status SolutionReceiver::OnHeader(const v1::DenseSpec& spec) {
-  if (begun_) return absl::InternalError("the server sent two headers");
   const auto element = static_cast<int64_t>(ElementSize(spec.dtype()));
   if (spec.rows() < 0 || spec.cols() < 0 || element == 0 ||
       static_cast<__int128>(spec.rows()) * spec.cols() >
           std::numeric_limits<int64_t>::max() / element) {
     return absl::InternalError("the server announced an impossible matrix");
   }
+  return Begin(spec, spec.rows() * spec.cols() * element);
+}
+
+absl::Status SolutionReceiver::Begin(const v1::DenseSpec& spec, int64_t bytes) {
+  if (begun_) return absl::InternalError("the server sent two headers");
   begun_ = true;
-  missing_ = spec.rows() * spec.cols() * element;
+  missing_ = bytes;
   return sink_->Begin(spec);
 }
 

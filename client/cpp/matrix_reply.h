@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -36,13 +37,15 @@ inline absl::Status ParseWhole(grpc::ByteBuffer* buffer, google::protobuf::Messa
   return ParseWithoutBytes(buffer, /*number=*/0, message);  // There is no field 0.
 }
 
-// Receives the dense matrix of a response stream. INTERNAL if the server sends no header, two
-// headers, or another number of bytes than its header declares.
+// Receives the dense matrix or the solutions of a batch of a response stream. INTERNAL if the
+// server sends no header of a matrix, two headers, or another number of bytes than expected.
 class SolutionReceiver {
  public:
   explicit SolutionReceiver(MatrixSink* sink) : sink_(sink) {}
 
   absl::Status OnHeader(const v1::DenseSpec& spec);
+  // Expects `bytes` of data without a header.
+  absl::Status Expect(int64_t bytes) { return Begin(v1::DenseSpec(), bytes); }
   absl::Status OnData(absl::Span<const std::byte> bytes);
   // Whether a header has arrived.
   bool begun() const { return begun_; }
@@ -50,6 +53,8 @@ class SolutionReceiver {
   absl::Status Finish() const;
 
  private:
+  absl::Status Begin(const v1::DenseSpec& spec, int64_t bytes);
+
   MatrixSink* const sink_;
   bool begun_ = false;
   int64_t missing_ = 0;  // bytes
@@ -86,9 +91,13 @@ template <class Response, class Result>
 class MatrixReply {
  public:
   // The arguments must outlive the object. *factor is set as soon as it arrives; null if Response
-  // has no factor.
-  MatrixReply(const CallOptions& call, v1::Factor* factor, MatrixSink* sink)
-      : progress_(call), factor_(factor), receiver_(sink) {}
+  // has no factor. The figures of members are appended to *member_data; null if Response has none.
+  MatrixReply(const CallOptions& call, v1::Factor* factor, MatrixSink* sink,
+              std::string* member_data = nullptr)
+      : progress_(call), factor_(factor), member_data_(member_data), receiver_(sink) {}
+
+  // Expects `bytes` of data without a header, before the first response.
+  absl::Status Expect(int64_t bytes) { return receiver_.Expect(bytes); }
 
   std::function<void(int64_t, int64_t)> OnSent() { return progress_.OnSent(); }
 
@@ -124,13 +133,15 @@ class MatrixReply {
   }
 
  private:
-  void TakeFactor(const v1::SolveResponse&) {}  // These two responses have no factor.
-  void TakeFactor(const v1::ReduceToEchelonFormResponse&) {}
-  template <class Other>
-  void TakeFactor(const Other& response) {
-    if (!response.has_factor()) return;
-    made_ = true;
-    *factor_ = response.factor();
+  void TakeFactor(const Response& response) {
+    if constexpr (requires { response.member_data(); }) {
+      member_data_->append(response.member_data());
+    }
+    if constexpr (requires { response.factor(); }) {
+      if (!response.has_factor()) return;
+      made_ = true;
+      *factor_ = response.factor();
+    }
   }
 
   static const v1::DenseSpec& ShapeIn(const v1::SolutionHeader& header) {
@@ -143,6 +154,7 @@ class MatrixReply {
 
   ProgressReporter progress_;
   v1::Factor* const factor_;
+  std::string* const member_data_;
   bool made_ = false;
   SolutionReceiver receiver_;
   std::optional<Result> result_;

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/message_writer.h"
+#include "crout/batch_data.h"
 #include "crout/matrix_sink.h"
 
 namespace crout::client {
@@ -365,6 +366,7 @@ bool MatrixSource::repeatable() const {
 
 absl::StatusOr<std::unique_ptr<ChunkReader>> MatrixSource::Open() const {
   if (!status_.ok()) return status_;
+  if (batch_ != nullptr) return batch_->Open(spec_.has_batch_rhs());
   if (!path_.empty()) return FileReader::Open(path_);
   if (ones_ >= 0) return std::make_unique<OnesReader>(ones_, spec_.dense().dtype());
   if (vectors_.count > 0) return std::make_unique<StridedReader>(vectors_);

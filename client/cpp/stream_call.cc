@@ -18,7 +18,7 @@ absl::StatusOr<std::vector<PayloadField>> OpenAll(
     const std::vector<StreamRequest::Payload>& payloads) {
   std::vector<PayloadField> fields;
   for (const StreamRequest::Payload& payload : payloads) {
-    auto reader = payload.open();
+    auto reader = payload.source->Open();
     if (!reader.ok()) return reader.status();
     fields.push_back({payload.number, *std::move(reader)});
   }

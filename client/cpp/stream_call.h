@@ -33,20 +33,8 @@ namespace crout::client {
 // again.
 struct StreamRequest {
   struct Payload {
-    using Open = std::function<absl::StatusOr<std::unique_ptr<ChunkReader>>()>;
-
-    // `source` must outlive the payload.
-    Payload(int number, const MatrixSource* source)
-        : number(number),
-          open([source] { return source->Open(); }),
-          repeatable([source] { return source->repeatable(); }) {}
-    // `open` must give the same bytes each time.
-    Payload(int number, Open open)
-        : number(number), open(std::move(open)), repeatable([] { return true; }) {}
-
-    int number;  // field number
-    Open open;
-    std::function<bool()> repeatable;  // whether open() always gives the same bytes
+    int number;                  // field number
+    const MatrixSource* source;  // must outlive the payload
   };
   std::string method;  // "/package.Service/Method"
   std::string first;   // serialized

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Creates methods of the CUDA device, for its catalogue. `core` must outlive them. The other methods
-// are classes in getrf/getrf.h, icm/icm.h and solve/solvers.h.
+// Creates methods of the CUDA device, for its catalogue. `core` must outlive them. The other
+// methods are classes in getrf/getrf.h, icm/icm.h and solve/solvers.h.
 #ifndef CROUT_KERNELS_CUDA_METHODS_H_
 #define CROUT_KERNELS_CUDA_METHODS_H_
 

@@ -10,8 +10,8 @@
 //   series       a step of a time series from the client's side, with its matrix sent in full, as a
 //                change of 0.1 % of its entries, and as a change of rank 8; and the server's part.
 //   batch        Factorize of a batch of 1000 matrices of orders 1 to 64 from the client's side,
-//   and the
-//                server's time to receive it.
+//   and
+//                the server's time to receive it.
 //   latency      from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the
 //                vendor's routine alone on the same device.
 

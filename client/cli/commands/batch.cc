@@ -206,6 +206,17 @@ absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
   return sides;
 }
 
+// Converts the result of a batch without the fields that only a single solve has.
+Json ToBatchJson(const v1::SolveResult& result) {
+  Json json = ToJson(result);
+  const Json counts = json.value("batch", Json::object());
+  for (const char* key : {"batch", "refinement_steps", "solver", "fallback", "nrhs"}) {
+    json.erase(key);
+  }
+  json.update(counts);
+  return json;
+}
+
 absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& arguments) {
   ArrayFiles files(arguments.prefix, arguments.format);
   if (files.in_archive()) session->ReportOnStandardError();
@@ -241,7 +252,7 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
     systems.push_back(std::move(system));
   }
   if (absl::Status closed = files.Close(); !closed.ok()) return closed;
-  Json json = ToJson(solution->result);
+  Json json = ToBatchJson(solution->result);
   const std::string text = absl::StrCat(
       FormatObject(json), FormatObjects({"member", "backward_error", "info", "file"}, systems));
   json["systems"] = std::move(systems);

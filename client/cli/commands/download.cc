@@ -49,9 +49,13 @@ absl::Status RunDownload(Session* session, const DownloadArguments& arguments) {
   if (files.in_archive()) session->ReportOnStandardError();
   const auto handle = session->Handle(arguments.factor);
   if (!handle.ok()) return handle.status();
-  if (arguments.member) return DownloadMember(session, *arguments.member, &files, *handle);
   const auto factor = session->client().Describe(*handle, session->call());
   if (!factor.ok()) return factor.status();
+  if (arguments.member && !factor->has_batch()) {
+    return absl::FailedPreconditionError(
+        "--member: the factor is of a single matrix. Download it without --member");
+  }
+  if (arguments.member) return DownloadMember(session, *arguments.member, &files, *handle);
   if (factor->has_batch()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the factor is a batch of ", factor->batch().members(),

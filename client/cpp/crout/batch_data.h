@@ -21,6 +21,7 @@
 namespace crout::client {
 
 class ChunkReader;
+class MatrixSource;
 
 // Matrices of one type and of any sizes, including empty and rectangular ones: a batch, or
 // right-hand sides for members of one. Refers to the caller's memory, which must stay valid and
@@ -54,11 +55,9 @@ class BatchSource {
   int64_t size() const { return static_cast<int64_t>(items_.size()); }
   v1::Dtype dtype() const { return dtype_; }
 
-  // The batch's declaration for a header. INVALID_ARGUMENT as from the call.
-  absl::StatusOr<v1::BatchSpec> Spec() const;
-
  private:
   friend class Client;
+  friend class MatrixSource;  // opens it
   struct Item {
     const std::byte* values;
     int64_t rows;
@@ -70,15 +69,18 @@ class BatchSource {
 
   void AddItem(v1::Dtype dtype, const void* values, int64_t rows, int64_t cols,
                std::optional<int64_t> stride);
+  // Declares the batch. INVALID_ARGUMENT as from the call.
+  absl::StatusOr<v1::BatchSpec> Spec() const;
   // Indices of the matrices in ascending order of their members. INVALID_ARGUMENT as for AddFor.
   absl::StatusOr<std::vector<size_t>> Order() const;
-  // Declares the right-hand sides, sent in this order. INVALID_ARGUMENT as from the call.
-  absl::Status Declare(const std::vector<size_t>& order, v1::MatrixSpec* rhs) const;
   // Bytes from the first matrix to the end of the last, in this order.
   int64_t ValueBytes(const std::vector<size_t>& order) const;
-  // Starts a pass over the bytes of the batch or, with `sides`, of right-hand sides in ascending
-  // order of their members.
-  absl::StatusOr<std::unique_ptr<ChunkReader>> Open(bool sides) const;
+  // The batch, or right-hand sides for one, as the source of a request. Refers to this object.
+  MatrixSource AsMatrices() const;
+  MatrixSource AsSides() const;
+  // Starts a pass over the bytes of a valid batch or, with `sides`, of valid right-hand sides in
+  // ascending order of their members.
+  std::unique_ptr<ChunkReader> Open(bool sides) const;
 
   v1::Dtype dtype_;
   bool mixed_ = false;  // two types were added

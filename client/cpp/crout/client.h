@@ -22,6 +22,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,6 +32,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "crout/batch_data.h"
 #include "crout/matrix_sink.h"
 #include "crout/matrix_source.h"
@@ -110,7 +112,8 @@ class Client {
                                                             const CallOptions& call = {});
 
   // Downloads a dense factor. L and U, packed in one n x n matrix, go to `lu`, column-major.
-  // *header is set before the first call of a method of `lu`.
+  // *header is set before the first call of a method of `lu`. FAILED_PRECONDITION for a batch: call
+  // GetMembers.
   absl::Status GetFactors(const v1::GetFactorsRequest& request, v1::GetFactorsHeader* header,
                           MatrixSink* lu, const CallOptions& call = {});
 
@@ -196,21 +199,36 @@ class Client {
                                  RetryClass retry_class, const Request& request,
                                  const CallOptions& call);
 
+  // Factorize, Refactorize and FactorizeAndSolve of a matrix or a batch. A matrix has no figures.
+  absl::StatusOr<FactoredBatch> FactorizeAny(const MatrixSource& matrix,
+                                             const v1::FactorizeOptions& options,
+                                             const v1::CacheOptions& cache,
+                                             const CallOptions& call);
+  absl::StatusOr<FactoredBatch> RefactorizeAny(const MatrixSource& matrix,
+                                               v1::RefactorizeHeader header,
+                                               const CallOptions& call);
+  absl::StatusOr<v1::SolveResult> FactorizeAndSolveAny(const MatrixSource& matrix,
+                                                       const MatrixSource& rhs,
+                                                       v1::FactorizeAndSolveHeader header,
+                                                       v1::Factor* factor, BatchFigures* figures,
+                                                       MatrixSink* x, const CallOptions& call);
+
   template <class Response>
-  absl::StatusOr<v1::Factor> FactorStream(const absl::StatusOr<StreamRequest>& request,
-                                          RetryClass retry_class, const CallOptions& call);
-  // Does what FactorStream does, for a batch of `members` matrices.
-  template <class Response>
-  absl::StatusOr<FactoredBatch> BatchStream(const absl::StatusOr<StreamRequest>& request,
-                                            RetryClass retry_class, int64_t members,
-                                            const CallOptions& call);
+  absl::StatusOr<FactoredBatch> FactorStream(const absl::StatusOr<StreamRequest>& request,
+                                             RetryClass retry_class, const CallOptions& call);
+  // `member_data` receives that of the reply; null if Response has none.
   template <class Response, class Result>
   absl::StatusOr<Result> MatrixStream(const absl::StatusOr<StreamRequest>& request,
                                       RetryClass retry_class, v1::Factor* factor, MatrixSink* x,
-                                      const CallOptions& call);
+                                      const CallOptions& call, std::string* member_data = nullptr);
+  // Runs GetFactors: calls `on_header`, then `on_data` with the pieces of the data. An error of
+  // either ends the call and is returned. If the call is retried, `on_header` is called again.
+  absl::Status Download(const v1::GetFactorsRequest& request, const CallOptions& call,
+                        absl::FunctionRef<absl::Status(v1::GetFactorsHeader*)> on_header,
+                        absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> on_data);
 
-  // Rearranges the reply of Solve, sent in `order`, into the order of `sides`.
-  static BatchSolution SolutionIn(const BatchSource& sides, const std::vector<size_t>& order,
+  // Rearranges the data of a Solve reply into the order of `sides`.
+  static BatchSolution SolutionIn(const BatchSource& sides, v1::SolveResult result,
                                   std::vector<std::byte> bytes);
   // Reads the reply of GetMembers. INTERNAL if the bytes disagree with `spec`.
   static absl::Status ReadDownload(const v1::BatchSpec& spec, std::vector<std::byte> bytes,

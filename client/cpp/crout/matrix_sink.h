@@ -98,6 +98,8 @@ class BufferSink : public MatrixSink {
   absl::Span<const T> values() const {
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
+  // Moves the bytes of the elements out.
+  std::vector<std::byte> TakeBytes() { return std::move(bytes_); }
 
  private:
   v1::DenseSpec spec_;

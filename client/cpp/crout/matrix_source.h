@@ -18,6 +18,7 @@
 
 namespace crout::client {
 
+class BatchSource;
 class ChunkReader;
 
 // The columns or rows of a matrix in memory, at a constant distance.
@@ -115,6 +116,8 @@ class MatrixSource {
   absl::StatusOr<std::unique_ptr<ChunkReader>> Open() const;
 
  private:
+  friend class BatchSource;  // makes the sources of batches
+
   MatrixSource() = default;
   static MatrixSource OfShape(v1::Dtype dtype, int64_t rows, int64_t cols, v1::Layout layout);
   static MatrixSource DenseBytes(v1::Dtype dtype, size_t element_size,
@@ -147,6 +150,7 @@ class MatrixSource {
   StridedVectors vectors_;
   std::string path_;   // of a file
   int64_t ones_ = -1;  // number of bytes of ones
+  const BatchSource* batch_ = nullptr;
 };
 
 template <>

@@ -10,8 +10,8 @@
 
 namespace crout::cuda {
 
-// Arrival counts are in device memory, initially zero. Teams of threads increment them, and teams of
-// other blocks wait for them.
+// Arrival counts are in device memory, initially zero. Teams of threads increment them, and teams
+// of other blocks wait for them.
 
 // Called by one thread of a team after the team has synchronized. Everything that the team wrote
 // before is visible to every thread that observes the count.

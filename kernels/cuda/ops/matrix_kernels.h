@@ -83,7 +83,8 @@ cudaError_t LaunchResidual(const AnySparse& a, Op op, const AnyMatrix& x, const 
 cudaError_t LaunchAbsProduct(const AnySparse& a, Op op, const AnyMatrix& x, const AnyMatrix& b,
                              const MatrixView<double>& w, cudaStream_t stream);
 
-// Enqueues *report := the backward error of x with the residual r. `add_rhs`: r holds -op(a) x on entry, and the residual on exit.
+// Enqueues *report := the backward error of x with the residual r. `add_rhs`: r holds -op(a) x on
+// entry, and the residual on exit.
 cudaError_t LaunchBackwardError(double norm_op_a, const AnyMatrix& x, const AnyMatrix& b,
                                 const AnyMatrix& r, bool add_rhs, ReductionScratch* scratch,
                                 ResidualStats* report, cudaStream_t stream);
