@@ -216,7 +216,7 @@ class Client {
   template <class Response>
   absl::StatusOr<FactoredBatch> FactorStream(const absl::StatusOr<StreamRequest>& request,
                                              RetryClass retry_class, const CallOptions& call);
-  // `member_data` receives that of the reply; null if Response has none.
+  // `member_data` receives the figures of members; null if Response has none.
   template <class Response, class Result>
   absl::StatusOr<Result> MatrixStream(const absl::StatusOr<StreamRequest>& request,
                                       RetryClass retry_class, v1::Factor* factor, MatrixSink* x,

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "kernels/host/device/executor.h"
 #include "kernels/host/methods.h"
+#include "kernels/jobs/batch/batch_factorize.h"
 #include "kernels/sparse_view.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/batching/dynamic_batcher.h"
@@ -96,6 +97,7 @@ class EngineTest : public ::testing::Test {
     options.has_sparse_ops = true;
     options.register_more = [this](Catalogue& catalogue) {
       catalogue.sparse_lus.push_back(host::MakeMultifrontal(executor_));
+      catalogue.batch_lu = host::MakeIrrLu(executor_);
     };
     std::vector<std::unique_ptr<Device>> devices;
     devices.push_back(std::make_unique<FakeDevice>(options));
@@ -128,6 +130,9 @@ class EngineTest : public ::testing::Test {
   }
   static std::string Bytes(const HostMatrix& a) {
     return {reinterpret_cast<const char*>(a.data()), a.size() * sizeof(double)};
+  }
+  static std::string Raw(const std::vector<int64_t>& numbers) {
+    return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t)};
   }
   static std::string CoordinateText(const HostMatrix& a, int64_t n) {
     std::string text;
@@ -250,6 +255,43 @@ TEST_F(EngineTest, FactorsSparseTextAsSparse) {
   const HostMatrix b = RandomMatrix(kOrder, kNrhs, 2);
   ASSERT_OK_AND_ASSIGN(const HostMatrix x, Solve(factor.handle, b, kOrder));
   EXPECT_LT(testing::BackwardError(a, kOrder, Op::kNone, x, b, kNrhs), 1e-14);
+}
+
+// A batch and its right-hand sides: two int64 for each, then the values at multiples of 16 bytes.
+TEST_F(EngineTest, FactorsAndSolvesABatch) {
+  Start(size_t{16} << 20);
+  const std::vector<int64_t> sizes = {kN, kN, 2, 2};
+  const HostMatrix a = RandomMatrix(kN, kN, 1);
+  const std::string values = Bytes(a) + Bytes({4, 1, 1, 3});
+  MatrixSpec batch;
+  batch.batch = BatchExtent{.members = 2,
+                            .max_rows = kN,
+                            .max_cols = kN,
+                            .total_rows = kN + 2,
+                            .total_cols = kN + 2,
+                            .bytes = values.size()};
+  ASSERT_OK_AND_ASSIGN(const auto plan, PlanFactor(*engine_, batch, {}, kTenant));
+  ASSERT_OK_AND_ASSIGN(FactorResult made, RunJob(*plan, {Raw(sizes) + values}));
+  ASSERT_NE(made.figures, nullptr);
+  EXPECT_EQ(made.figures->bytes.size(), 2 * BatchFigures::kSentBytesPerMember);
+  const FactorInfo factor = cache_->Insert(std::move(made.factor), Options());
+  EXPECT_EQ(factor.summary.batch->extent.members, 2);
+
+  MatrixSpec rhs;
+  rhs.shape.dtype = DType::kFloat64;
+  rhs.batch_rhs = {1, 2 * sizeof(double)};
+  ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, factor.handle));
+  ASSERT_OK_AND_ASSIGN(const auto solve, PlanCachedSolve(*engine_, std::move(pin), rhs, {}));
+  ASSERT_OK_AND_ASSIGN(const CachedSolution solution,
+                       RunJob(*solve, {Raw(std::vector<int64_t>{1, 1}) + Bytes({6, 7})}));
+  EXPECT_THAT(Copy(*solution.x, 2), ::testing::ElementsAre(::testing::DoubleNear(1, 1e-15),
+                                                           ::testing::DoubleNear(2, 1e-15)));
+  EXPECT_EQ(solution.factor_version, 1);
+
+  MatrixSpec single = Dense(kN, kNrhs);
+  ASSERT_OK_AND_ASSIGN(pin, cache_->Acquire(kTenant, factor.handle));
+  EXPECT_EQ(PlanCachedSolve(*engine_, std::move(pin), single, {}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(EngineTest, RefusesAnOptionByItsField) {
