@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,10 +124,12 @@ def batch_options(*, device: str = "", keep_matrix: bool = True) -> service.Fact
 
 def factorize(matrices: Any, **options: Any) -> Call[BatchRecord]:
     """Factorize."""
-    batch = _Matrices(matrices)
-    return _requests.factorize_payload(
-        batch.payload, lambda: _FactorReply(service.FactorizeResponse, batch.shapes), batch_options, options
-    )
+
+    def read() -> tuple[_payload.Payload, Callable[[], Reply[BatchRecord]]]:
+        batch = _Matrices(matrices)
+        return batch.payload, lambda: _FactorReply(service.FactorizeResponse, batch.shapes)
+
+    return _requests.factorize_payload(read, batch_options, options)
 
 
 def refactorize(record: BatchRecord, matrices: Any, **options: Any) -> Call[BatchRecord]:

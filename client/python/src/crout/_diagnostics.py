@@ -283,7 +283,10 @@ def warn_of_solution(solution: Solution) -> None:
         )
     # The factor's own warnings were issued before.
     if "poor_factor" in solution.warnings and solution.factor is None:
-        warn("the factor is poor, and the backward error was not measured: solve with verify=True")
+        warn(
+            "the factor is poor, and the backward error was not measured: factor with keep_matrix=True and "
+            "solve with verify=True"
+        )
     if "nearly_singular" in solution.warnings and (
         solution.factor is None or "nearly_singular" not in solution.factor.warnings
     ):
@@ -361,7 +364,10 @@ def warn_of_batch_solution(solution: BatchSolution) -> None:
             "factor these members one by one, or in double precision"
         )
     if "poor_factor" in solution.warnings:
-        warn("factors of members are poor, and backward errors were not measured: solve with verify=True")
+        warn(
+            "factors of members are poor, and backward errors were not measured: factor with "
+            "keep_matrix=True and solve with verify=True"
+        )
 
 
 _WITHOUT_PIVOTING = ("cm", "icm", "pcm", "block_lu")

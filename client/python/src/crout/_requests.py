@@ -65,25 +65,27 @@ def _order(payload: _payload.Payload) -> int | None:
 
 def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
     """Factorize."""
-    payload = _payload.square(A)
-    return factorize_payload(
-        payload,
-        lambda: FactorReply(service.FactorizeResponse, _order(payload)),
-        factorize_options,
-        options,
-        _payload.path_of(A),
-    )
+
+    def read() -> tuple[_payload.Payload, Callable[[], Reply[FactorRecord]]]:
+        payload = _payload.square(A)
+        return payload, lambda: FactorReply(service.FactorizeResponse, _order(payload))
+
+    return factorize_payload(read, factorize_options, options, _payload.path_of(A))
 
 
 def factorize_payload(
-    payload: _payload.Payload,
-    reply: Callable[[], Reply[T]],
+    read: Callable[[], tuple[_payload.Payload, Callable[[], Reply[T]]]],
     source: Callable[..., service.FactorizeOptions],
     options: Mapping[str, Any],
     file: str = "",
 ) -> Call[T]:
-    """Factorize a matrix or a batch, with options of the factorization that `source` converts."""
+    """Factorize a matrix or a batch.
+
+    `source` converts the options of the factorization. `read` returns the matrix and the constructor of
+    the reply. It is called after the names of the options have been checked.
+    """
     call, how, cache, identity = distribute(options, call_options, source, cache_options, request_id_option)
+    payload, reply = read()
     request_id = request_id_option(**identity)
     header = service.FactorizeHeader(matrix=payload.spec, options=source(**how), cache=cache_options(**cache))
     header.cache.request_id = request_id

@@ -449,7 +449,7 @@ class BatchRecord(Summarized):
             "members": len(self.shapes),
             "dtype": self.factor.dtype,
             "device": self.factor.device,
-            "singular": np.count_nonzero(self.info),
+            "singular": int(np.count_nonzero(self.info)),
             "poor": self.poor,
         }
 
