@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Helpers shared by all benchmarks: result header, timing, medians and error handling.
+// Functions of all benchmarks: the header and format of results, timing, medians, and error
+// handling.
 #ifndef CROUT_TESTS_BENCH_BENCH_RESULT_H_
 #define CROUT_TESTS_BENCH_BENCH_RESULT_H_
 
@@ -27,7 +28,7 @@
 
 namespace crout {
 
-// Exits on an error, since a benchmark has no caller to return it to.
+// If `status` is an error, prints it and exits with 1. Check(value) otherwise returns the value.
 inline void Check(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "%s\n", status.ToString().c_str());
@@ -39,7 +40,7 @@ T Check(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Returns the seconds that `f` takes.
+// Returns the elapsed seconds of f().
 template <class F>
 double Time(F&& f) {
   const auto begin = std::chrono::steady_clock::now();
@@ -47,14 +48,15 @@ double Time(F&& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// Returns the median, or the larger of the two middle values. `values` must not be empty.
 inline double Median(std::vector<double> values) {
   auto middle = values.begin() + values.size() / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
 
-// Returns the header of a result: benchmark, device, version, commit, date, and the machine's load
-// average over the last minute.
+// Returns the header of a result: benchmark, device, version, commit, date (UTC), and the machine's
+// load average over the last minute, or -1 if it is unavailable.
 inline nlohmann::ordered_json ResultHeader(const std::string& benchmark, const DeviceInfo& device) {
   const std::time_t now = std::time(nullptr);
   std::tm utc;
@@ -71,8 +73,8 @@ inline nlohmann::ordered_json ResultHeader(const std::string& benchmark, const D
           {"load", load}};
 }
 
-// Returns `result`, an object, as JSON with one member a line and one element of a member's array a
-// line.
+// Formats a JSON object with one member a line, and with one element a line in members that are
+// arrays.
 inline std::string FormatResult(const nlohmann::ordered_json& result) {
   std::string text = "{";
   const char* separator = "\n";
@@ -93,8 +95,8 @@ inline std::string FormatResult(const nlohmann::ordered_json& result) {
   return text + "\n}\n";
 }
 
-// Replaces the file at `path` atomically. A benchmark that writes intermediate results and is
-// killed leaves the last complete one.
+// Replaces the file at `path` atomically, so that a benchmark that is killed leaves its last
+// complete result. Returns UNAVAILABLE if the file cannot be written.
 inline absl::Status ReplaceFile(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";
   std::ofstream file(part);
@@ -107,13 +109,13 @@ inline absl::Status ReplaceFile(const std::string& path, const std::string& text
   return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", error.message()));
 }
 
-// Returns the number of cores that this process may use, which taskset can restrict.
+// Returns the number of cores that this process may use, which taskset can restrict. 0 on error.
 inline int CoresOfProcess() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-// Writes a complete or intermediate result to `path`, unless `path` is empty.
+// Writes a complete or intermediate result to `path`, unless `path` is empty. Exits on an error.
 inline void WriteResult(const nlohmann::ordered_json& result, const std::string& path) {
   if (!path.empty()) Check(ReplaceFile(path, FormatResult(result)));
 }

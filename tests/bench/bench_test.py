@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs crout-bench as a program and makes every table of its results.
+"""Tests crout-bench as a program, and the tables of its results.
 
 usage: bench_test.py CROUT_BENCH
 """
@@ -92,7 +92,7 @@ class BenchTest(unittest.TestCase):
             command = [BENCH, "--algorithms=getrf", f"--generate=random:{','.join(map(str, orders))}", "-o", str(file)]
             with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as bench:
                 for line in bench.stderr:
-                    if line.startswith("random9 "):  # printed after random8 has been written
+                    if line.startswith("random9 "):  # the result of random8 is now in the file
                         break
                 bench.kill()
             result = results.load(file)
@@ -107,7 +107,7 @@ class BenchTest(unittest.TestCase):
 
 
 class StudyTest(unittest.TestCase):
-    """Tests tables of made-up results beside the published ones."""
+    """Tests tables of invented results and published results."""
 
     @staticmethod
     def case(algorithm, difference, seconds, **more):
@@ -268,7 +268,7 @@ class TableTest(unittest.TestCase):
         self.assertEqual(break_even.link(1e6, alone=1.0, server=1.0), "never")
         self.assertEqual(break_even.from_system(alone=5.0, first=4.0, later=6.0), "from system 1")
         self.assertEqual(break_even.from_system(alone=5.0, first=10.0, later=5.0), "never")
-        # 10 + 3 k is below 5 (k + 1) from k = 3 on.
+        # 10 + 3 k is less than 5 (k + 1) from k = 3 on.
         self.assertEqual(break_even.from_system(alone=5.0, first=10.0, later=3.0), "from system 4")
 
     def test_sparse_lu_has_tables_with_cudss_and_without(self):
@@ -310,7 +310,7 @@ class TableTest(unittest.TestCase):
             "H100: 0.500× to 0.500× the rate of a loop of cuBLAS in 16 streams",
             "H200: 10.0× to 600× as fast as cuSOLVER in 16 streams", "–",
             "H200: up to 6144: 0.950× as fast as cuSOLVER in 16 streams"])
-        # Experiments without a result of ours have a dash.
+        # Experiments without our results have a dash.
         self.assertEqual([cells[-1] for cells in published.irregular(None, dict(batches, few_large=[])).rows[:4]], ["–"] * 4)
 
     def test_targets_of_irregular_batches_are_met_or_not(self):

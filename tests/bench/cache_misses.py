@@ -4,10 +4,10 @@
 
 usage: cache_misses.py CROUT_BENCH [N] > result.json
 
-Follows M. Rodrigues and S. Estêvão, LU Factorization (Porto 2023), figures 6 and 7. They count with `perf`,
-but virtual machines offer no such counters. This script uses valgrind's cachegrind on one core, with the
-cache sizes of their processor, an Intel Core i7-9750H: 32 KiB and 12 MiB. The misses of one factorization are
-the difference between runs with different numbers of repetitions. Valgrind does not support AVX-512, so
+Follows M. Rodrigues and S. Estêvão, LU Factorization (Porto 2023), figures 6 and 7. Their counts are from
+`perf`, whose counters are missing on virtual machines. This script uses valgrind's cachegrind on one core, with
+the cache sizes of their processor, an Intel Core i7-9750H: 32 KiB and 12 MiB. The misses of one factorization
+are the difference between runs with different numbers of repetitions. Valgrind does not support AVX-512, so
 OpenBLAS runs without it.
 """
 
@@ -26,7 +26,7 @@ TOTALS = {"instructions": "I   refs", "l1_misses": "D1  misses", "last_level_mis
 
 
 def simulate(bench, n, algorithm, block, repetitions):
-    """Returns the totals of a whole run, and the header of its result."""
+    """Returns {key of TOTALS: count} of a whole run, and the result of crout-bench."""
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
         command = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", "--cachegrind-out-file=/dev/null",
                    "--D1=32768,8,64", "--LL=12582912,12,64", bench,
@@ -50,8 +50,8 @@ def main(bench, n="512"):
         few, head = simulate(bench, n, algorithm, block, FEW)
         many, _ = simulate(bench, n, algorithm, block, MANY)
         row = {"n": int(n), "method": algorithm, "block": block or None}
-        # If everything fits into a cache, the two runs differ only by unrelated work, and the difference can
-        # be negative.
+        # If all data fits into a cache, the counts of the two runs differ only by chance, and the difference
+        # can be negative.
         rows.append({**row, **{key: max(0, (many[key] - few[key]) // (MANY - FEW)) for key in TOTALS}})
         print(rows[-1], file=sys.stderr)
     result = {"benchmark": "cache_misses"}

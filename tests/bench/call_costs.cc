@@ -22,8 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Processor seconds of the daemon and of this process, and voluntary context switches of the
-// daemon's threads.
+// Processor seconds of the daemon and of this process, and the number of voluntary context switches
+// of the daemon's threads.
 struct ProcessorUsage {
   double daemon = 0;
   double daemon_switches = 0;
@@ -35,7 +35,7 @@ ProcessorUsage ProcessorUsageOf(pid_t daemon) {
   ProcessorUsage spent;
   std::ifstream stat(process / "stat");
   const std::string text(std::istreambuf_iterator<char>(stat), {});
-  // Skip the name, which may contain any character. The next field is the third one.
+  // The name of the program may contain any character and ends with the last ')'. Field 3 follows.
   std::istringstream fields(text.substr(text.rfind(')') + 1));
   constexpr int kUserTime = 14;
   std::string skipped;
@@ -60,7 +60,8 @@ ProcessorUsage ProcessorUsageOf(pid_t daemon) {
   return spent;
 }
 
-// `call(client)` returns the timings of the server's reply, if it has any.
+// Returns the record of a kind of call. call(client) makes one call and returns the timings of the
+// server's reply, if it has any.
 template <class F>
 Json CostOf(SmallRequests& requests, const char* what, int64_t n, F call) {
   std::atomic<int64_t> calls = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Costs of small requests on the client and on the server, from a call that computes nothing to
-// factorize and solve.
+// Measures the costs of small requests on the client and on the server.
 #ifndef CROUT_TESTS_BENCH_CALL_COSTS_H_
 #define CROUT_TESTS_BENCH_CALL_COSTS_H_
 
@@ -10,8 +9,10 @@
 
 namespace crout {
 
-// Appends a record for each kind of call, made by all clients: processor time of the daemon and of
-// this process, how often the daemon's threads slept, and the server's phase timings.
+// Appends a record to `rows` for each kind of call: a description, which computes nothing, a
+// factorization of order 1 with a solve, a solve, and a factorization with a solve. All clients
+// make the calls. Records have averages per call: microseconds of processor time of the daemon and
+// of this process, sleeps of the daemon's threads, and microseconds of the phases in the server.
 void AddCallCosts(SmallRequests& calls, nlohmann::ordered_json& rows);
 
 }  // namespace crout

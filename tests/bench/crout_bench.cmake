@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests of crout-bench (built in crout_bench/), of its tables, and of docs/performance.md and its
-# subpages.
+# Tests of crout-bench (built in crout_bench/), of the tables of its results, and of
+# docs/performance.md and its subpages.
 set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
 crout_test(bench_test LABELS tool DEPS crout::bench crout::test_support crout_blas
   SOURCES
@@ -15,7 +15,7 @@ add_test(NAME performance_doc_test COMMAND Python3::Interpreter "${bench}/perfor
 set_tests_properties(performance_doc_test PROPERTIES LABELS tool TIMEOUT 60)
 crout_find_python(python_with_matplotlib "matplotlib")
 if(NOT python_with_matplotlib)
-  set(python_with_matplotlib "${Python3_EXECUTABLE}")  # the test reports what is missing
+  set(python_with_matplotlib "${Python3_EXECUTABLE}")  # the test reports the missing module
 endif()
 add_test(NAME bench_pictures_test COMMAND "${python_with_matplotlib}" "${bench}/pictures_test.py")
 set_tests_properties(bench_pictures_test PROPERTIES LABELS tool TIMEOUT 600 SKIP_RETURN_CODE 77)

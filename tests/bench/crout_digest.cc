@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Prints digests of a device's results, one line for each matrix, type, form (by columns, by rows,
-// or by entries if it would be sent so), method and solver. The digests cover L and U, the row
-// interchanges, the scales, the kept matrix and X. Two versions that print the same lines on one
-// machine compute the same bits. Digests from different processors or numbers of cores are not
-// comparable.
+// Prints digests of a device's results: one line for each matrix, type, form, method and solver.
+// The forms are column-major, row-major, and entries for matrices that clients send as entries.
+// Digests cover L and U, the row interchanges, the scales, the kept matrix and X. Two versions of
+// Crout with equal lines on one machine compute equal bits. Digests of different processors or
+// numbers of cores are not comparable.
 //
 //   crout-digest [--device=cuda:0] [--matrices=DIR] [--max-n=500] [--dtype=f64,f32]
 
@@ -44,7 +44,7 @@ constexpr double kStep = 1e-4;          // relative change of the matrix before 
 
 bool Never() { return false; }
 
-// FNV-1a, 64 bits.
+// Returns the 64-bit FNV-1a hash as text.
 std::string Digest(const void* data, size_t bytes) {
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < bytes; ++i) {
@@ -87,14 +87,14 @@ SparseMatrix EntriesOf(const std::vector<double>& values, int64_t n, DType dtype
   return sparse;
 }
 
-// Packs the entries as described by SparseLayout.
+// Packs the entries in the format of SparseLayout.
 std::vector<std::byte> PackedEntries(const SparseMatrix& sparse, DType dtype) {
   std::vector<std::byte> bytes(SparseLayout(sparse.rows, sparse.nonzeros(), dtype).bytes);
   Check(WriteSparseBlock(sparse, dtype, bytes.data(), [] { return false; }).status());
   return bytes;
 }
 
-// The digests of one matrix on one device in one type and form.
+// Computes the digests for one matrix, type and form on one device.
 class Digests {
  public:
   Digests(ExecutionContext& context, const Problem& problem, DType dtype, Form form)
@@ -110,7 +110,7 @@ class Digests {
     for (const auto& algorithm : context_.device().algorithms()) {
       if (algorithm->traits().types.contains(matrix_.dtype)) Print(*algorithm);
     }
-    if (form_ == Form::kEntries) return;  // direct solvers use the dense form
+    if (form_ == Form::kEntries) return;  // direct solvers need the dense form
     for (const auto& solver : context_.device().direct_solvers()) {
       if (solver->traits().types.contains(matrix_.dtype)) Print(*solver);
     }
@@ -209,7 +209,7 @@ class Digests {
     return absl::StrJoin(digests, " ");
   }
 
-  // Returns entries uniform in [-1, 1), the same in every storage order.
+  // Returns packed numbers uniform in [-1, 1). They do not depend on the storage order.
   std::vector<std::byte> RightHandSides(int64_t nrhs) const {
     const bool complex = IsComplex(matrix_.dtype);
     std::vector<double> values = Check(Generate("random", std::max(matrix_.rows, nrhs), complex));

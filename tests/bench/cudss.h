@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// NVIDIA's cuDSS for comparison with sparse LU on a GPU. Uses the binding of the method `cudss`,
-// with cuDSS's own threading layer and memory.
+// NVIDIA's cuDSS, for comparison with sparse LU on a GPU. Uses the binding of the method `cudss`,
+// but the memory and the threading layer of cuDSS.
 #ifndef CROUT_TESTS_BENCH_CUDSS_H_
 #define CROUT_TESTS_BENCH_CUDSS_H_
 
@@ -18,34 +18,37 @@
 
 namespace crout {
 
-// One system in the GPU's memory: LU of a general matrix, without refinement. Each call blocks
-// until the GPU is done.
+// A system in the GPU's memory, solved by LU of a general matrix without refinement. Each call
+// waits for the GPU. Errors are those of cuDSS, or FAILED_PRECONDITION without a successful
+// Analyze(). Not thread-safe.
 class CudssSolver {
  public:
-  // a: float64, in host memory. b: n rows, column-major. `deterministic`: gives the same bits each
-  // time, as our methods do. This is not cuDSS's default and restricts it to one right-hand side at
-  // a time.
+  // `a` is in float64 and in host memory. `b` has n rows and is column-major. `deterministic`
+  // requests equal bits in each run, like those of our methods. This is not cuDSS's default, and
+  // permits only one right-hand side at a time.
   CudssSolver(const cuda::CudssLibrary& library, const AnySparse& a, const std::vector<double>& b,
               bool deterministic);
 
-  // Runs ordering and symbolic factorization from scratch.
+  // Runs ordering and symbolic factorization with a new handle.
   absl::Status Analyze();
   absl::Status Factor();
-  // Reuses what the last factorization determined, as for new values on the same pattern.
+  // Factors again and reuses the last factorization's choices, as for new values of the same
+  // pattern.
   absl::Status Refactor();
-  // Solve for the first column of b, or for all columns.
+  // Solve for the first column of b, or for all its columns.
   absl::Status SolveOne() { return Solve(1); }
   absl::Status SolveAll() { return Solve(columns_); }
   // Replaces the first column of b.
   void SetFirst(const std::vector<double>& b);
+  // Returns the solutions, n rows, column-major.
   std::vector<double> X() const { return x_.Download(); }
 
   absl::StatusOr<cuda::CudssFindings> Findings();
-  // Returns the library's estimate of its peak memory on the GPU.
+  // Returns the library's estimate of its peak GPU memory.
   absl::StatusOr<size_t> DeviceBytes();
 
  private:
-  // FAILED_PRECONDITION if nothing was analyzed.
+  // Returns FAILED_PRECONDITION without a successful Analyze().
   absl::Status CheckAnalyzed() const;
   absl::Status Solve(int64_t columns);
   cuda::CudssVectors Vectors(int64_t columns) const { return {b_.get(), x_.get(), columns}; }
@@ -53,9 +56,9 @@ class CudssSolver {
   const cuda::CudssLibrary& library_;
   const int64_t n_;
   const int64_t nonzeros_;
-  const int64_t columns_;  // columns of b
+  const int64_t columns_;  // number of columns of b
   const bool deterministic_;
-  // A by rows.
+  // A in compressed rows.
   DeviceArray<int64_t> row_start_;
   DeviceArray<int32_t> column_;
   DeviceArray<double> value_;

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures dynamic batching of small requests: a croutd that batches requests of many clients, and
-// one that runs each request alone, in turn, round by round. Writes one JSON object with the
-// device, the commit and the date. With FILE, it is rewritten after each round, so that an
-// interrupted run keeps its results; otherwise it goes to standard output.
+// Measures dynamic batching of small requests. Compares a croutd that batches the requests of many
+// clients with a croutd that runs each request alone, in turn in each round. Writes one JSON object
+// with the device, the commit and the date: to FILE after each round, so that an interrupted run
+// leaves its results, otherwise to standard output at the end.
 //   dynamic_batch_bench [--output=FILE] [DEVICE [CLIENTS [N]]]
 //
-//   throughput  FactorizeAndSolve calls of order N (64) per second by CLIENTS clients (64), each on
-//               its own connection and with its next call right after the previous reply; and calls
-//               that compute nothing (DescribeFactor), which give an upper bound.
-//   latency     median seconds of the same call by one client, and of its phases in the server.
-//   costs       per call by as many clients, from a call that computes nothing to factorize and
-//               solve: processor time on both sides, sleeps of the daemon's threads, and phases in
-//               the server.
+//   throughput  FactorizeAndSolve calls of order N (default 64) per second by CLIENTS clients
+//               (default 64). Each client has its own connection and makes its next call after the
+//               previous reply. DescribeFactor, which computes nothing, is an upper bound.
+//   latency     median seconds of the same call by one client, and of its phases in the server
+//   costs       costs per call of several kinds of calls (call_costs.h), by CLIENTS clients
 
 #include <algorithm>
 #include <array>
@@ -40,9 +38,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kRounds = 5;
-constexpr int kLatencyCalls = 401;  // per round
+constexpr int kLatencyCalls = 401;  // number per round
 
-// A daemon's rounds: throughput of all its clients, and latency of a single one.
+// A daemon and its results: throughput of all clients, and latency of one client.
 class Subject {
  public:
   Subject(const std::string& device, bool gather, int clients, const SmallProblem& problem)
@@ -83,7 +81,8 @@ class Subject {
     return row;
   }
 
-  // Compares this daemon with the other, round by round.
+  // Compares with `other` in each round: the ratio of throughputs, the share of the upper bound,
+  // and the additional latency of one client.
   Json Beside(const Subject& other) const {
     std::vector<double> gain;
     std::vector<double> of_empty;

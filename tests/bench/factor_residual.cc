@@ -32,7 +32,7 @@ double NormOne(cuda::Context& context, const MatrixView<T>& a, double* sums) {
   return largest;
 }
 
-// T is double or cuda::Complex<double>.
+// T must be double or cuda::Complex<double>.
 template <class T>
 double Ratio(ExecutionContext& context, const AnyMatrix& a, const FactorView& factor) {
   cuda::Context& cuda = cuda::Context::From(context);

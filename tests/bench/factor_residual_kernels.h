@@ -10,12 +10,13 @@
 
 namespace crout {
 
-// Enqueues u := U of lu, lu := L, both with their diagonals.
+// Enqueues a split of `lu` into its triangles: `u` becomes U and `lu` becomes L, both n x n with
+// their diagonals and zeros in the other triangle.
 template <class T>
 cudaError_t LaunchSplit(const MatrixView<T>& lu, const MatrixView<T>& u, bool unit_in_u,
                         cudaStream_t stream);
 
-// Enqueues sums[j] := sum over i of |a_ij|.
+// Enqueues sums[j] := sum over i of |a_ij|, for each column j.
 template <class T>
 cudaError_t LaunchColumnSums(const MatrixView<T>& a, double* sums, cudaStream_t stream);
 

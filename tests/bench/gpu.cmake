@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Benchmarks of the CUDA device. Build them here and run them on a machine with a GPU.
+# Benchmarks of the CUDA device. They run on a machine with a GPU.
 if(CROUT_HAVE_CUDA)
   set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
   add_executable(gpu_service_bench

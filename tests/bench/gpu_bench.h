@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Helpers shared by the GPU benchmarks. Each case returns a JSON object for the result file.
+// Cases and functions of the GPU benchmarks. Each case returns JSON for the result file; names of
+// times end with their unit. Functions exit on an error.
 #ifndef CROUT_TESTS_BENCH_GPU_BENCH_H_
 #define CROUT_TESTS_BENCH_GPU_BENCH_H_
 
@@ -15,21 +16,22 @@
 
 namespace crout {
 
-// Time from Factorize's last uploaded byte to its result, beside the vendor routine alone.
+// Measures the time from the last uploaded byte of a matrix to its factor, and the vendor's routine
+// alone.
 nlohmann::json BenchLatency(Device& device);
-// Eight contexts at once, and one after the other.
+// Measures factorizations per second in one to eight concurrent contexts.
 nlohmann::json BenchConcurrency(Device& device);
-// Upload through staging memory, beside receiving alone and copying alone.
+// Measures an upload through staging memory, and its two parts alone: receiving and copying.
 nlohmann::json BenchUpload(Device& device);
-// Every solver for several orders and numbers of right-hand sides.
+// Measures all solvers for several orders and numbers of right-hand sides.
 nlohmann::json BenchSolvers(Device& device);
-// The Schur complement of the leading block of order `leading` in a random matrix of order n, with
-// S on the device, beside getrf, trsm and gemm alone. Also the time to copy S to pageable host
-// memory.
+// Measures the Schur complement S of the leading block of order `leading` in a random matrix of
+// order n, and the vendor's getrf, trsm and gemm alone. S remains on the device; a copy of S to
+// pageable host memory is measured separately.
 nlohmann::ordered_json BenchSchur(ExecutionContext& context, int64_t n, int64_t leading);
 
-// Returns `count` values uniform in [-1, 1), always the same. Complex values have both parts
-// uniform.
+// Returns `count` values uniform in [-1, 1), with both parts uniform if complex. The values are the
+// same in each call.
 template <class T>
 std::vector<T> Uniform(int64_t count) {
   uint64_t state = 42;
@@ -45,7 +47,7 @@ std::vector<T> Uniform(int64_t count) {
   return values;
 }
 
-// A random matrix in device memory, and fresh copies of it.
+// A random n x n matrix in float64, column-major, on the host and in device memory.
 class DeviceMatrix {
  public:
   DeviceMatrix(ExecutionContext& context, int64_t n);
@@ -53,7 +55,7 @@ class DeviceMatrix {
   const std::vector<double>& host() const { return host_; }
   size_t bytes() const { return host_.size() * sizeof(double); }
   PackedMatrix shape() const { return {nullptr, DType::kFloat64, Layout::kColumnMajor, n_, n_}; }
-  // Enqueues the copy on `context`.
+  // Returns a copy in a new buffer. Enqueues the copy on `context`, without waiting for it.
   Buffer Copy(ExecutionContext& context) const;
 
  private:
@@ -62,8 +64,8 @@ class DeviceMatrix {
   Buffer device_;
 };
 
-// Factors `upload` with getrf, including all that a reply needs. If `prepare` is given, prepares
-// the factor for that solver.
+// Runs the job that factors `upload` with getrf. If `prepare` is given, also prepares the factor
+// for this solver.
 Factorization FactorOnce(ExecutionContext& context, Buffer upload, const PackedMatrix& shape,
                          const TriangularSolver* prepare = nullptr);
 

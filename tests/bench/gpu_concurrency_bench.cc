@@ -9,7 +9,7 @@ namespace crout {
 namespace {
 
 constexpr int kContexts = 8;
-constexpr int kJobs = 32;  // per context and repetition
+constexpr int kJobs = 32;  // number per context and repetition
 constexpr int kRepetitions = 7;
 
 void RunJobs(ExecutionContext& context, const DeviceMatrix& matrix) {

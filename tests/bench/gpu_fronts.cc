@@ -37,7 +37,7 @@ cuda::Event TimedEvent() {
   return cuda::Event(event);
 }
 
-// Handles of cuSOLVER and cuBLAS for each stream.
+// kStreams streams with handles of cuSOLVER and cuBLAS.
 class VendorStreams {
  public:
   VendorStreams(int64_t largest, double* any) : info_(kStreams) {
@@ -53,7 +53,7 @@ class VendorStreams {
     }
   }
 
-  // Makes all streams wait for the work on `stream`. Join() makes `stream` wait for all of them.
+  // Makes all streams wait for the work on `stream`. Join() makes `stream` wait for all streams.
   void Fork(cudaStream_t stream) {
     CheckCuda(cudaEventRecord(done_[0].get(), stream));
     for (const cuda::Stream& one : streams_) {
@@ -67,7 +67,8 @@ class VendorStreams {
     }
   }
 
-  // P F11 = L11 U11, U12, L21 and F22 - L21 U12 of one front.
+  // Enqueues the partial factorization of one front on stream s: P F11 = L11 U11, U12, L21 and
+  // F22 - L21 U12.
   void Factor(int s, const cuda::Front& front, double* factor, double* contributions,
               int32_t* ipiv) {
     constexpr double kOne = 1, kMinusOne = -1;
@@ -90,7 +91,7 @@ class VendorStreams {
   }
 
  private:
-  // In this order, because handles must be destroyed before their streams.
+  // Handles must be destroyed before their streams, so the streams are declared first.
   std::vector<cuda::Stream> streams_;
   std::vector<cuda::Event> done_;
   std::vector<cuda::CublasHandle> cublas_;
@@ -99,7 +100,8 @@ class VendorStreams {
   DeviceArray<int> info_;
 };
 
-// The method's numeric phase, level by level, with its own kernels on the factor's memory.
+// Runs the method's numeric phase level by level, with the method's kernels or the vendor's
+// routines, in the memory of an existing factor.
 class Fronts {
  public:
   Fronts(cuda::Context& context, const Analysis& analysis, const AnySparse& a,
@@ -143,7 +145,7 @@ class Fronts {
     memory_.least = {least_.get(), raised_.get()};
     memory_.workspace = {workspace_.get(), workspace_.count()};
     memory_.cublas = {cublas_.get(), cublas_.count()};
-    CheckCuda(cudaDeviceSynchronize());  // copies run on another stream
+    CheckCuda(cudaDeviceSynchronize());  // the copies above use another stream
     CheckCuda(LaunchPlacePositions(tree_, analysis.n, Indices(block_.rows), Indices(block_.columns),
                                    Positions(), stream()));
     CheckCuda(LaunchPlaceMembers(tree_, memory_.members, stream()));
@@ -153,7 +155,7 @@ class Fronts {
   int64_t levels() const { return analysis_.levels(); }
   double* values() const { return reinterpret_cast<double*>(factor_); }
 
-  // Places A's entries in the factor's memory.
+  // Clears the factor and writes A's entries to its memory.
   void Start() {
     CheckCuda(cudaMemsetAsync(report_.get(), 0, sizeof(cuda::NumericReport), stream()));
     CheckCuda(cudaMemsetAsync(raised_.get(), 0, analysis_.n, stream()));
@@ -167,7 +169,7 @@ class Fronts {
     CheckCuda(cudaStreamSynchronize(stream()));
   }
 
-  // Factors a level in batches, like the method.
+  // Factors a level in batches, as the method does.
   void InBatches(int64_t level) {
     const std::span<const cuda::FrontBatch> all = plan_.batches.Level(level);
     size_t large = all.size();
@@ -185,7 +187,8 @@ class Fronts {
     }
   }
 
-  // Factors a level front by front. All fronts, including small ones, are assembled as in batches.
+  // Factors a level front by front with the vendor's routines. Assembles all fronts, including
+  // small ones, as in batches.
   void OneByOne(int64_t level, VendorStreams& vendors) {
     const std::span<const cuda::FrontBatch> all = plan_.batches.Level(level);
     Assemble(level, all);
@@ -197,7 +200,8 @@ class Fronts {
     vendors.Join(stream());
   }
 
-  // Computes the permutations that solves use. `by_vendor`: from the interchanges of OneByOne().
+  // Computes the permutations that solves use, from the interchanges of OneByOne() if `by_vendor`,
+  // otherwise of InBatches().
   void Finish(bool by_vendor) {
     CheckCuda(cudaDeviceSynchronize());
     if (by_vendor) {
@@ -222,7 +226,7 @@ class Fronts {
   const int32_t* Indices(size_t offset) const {
     return reinterpret_cast<const int32_t*>(factor_ + offset);
   }
-  // Steps run from the last level to the first.
+  // The steps of the traversal run from the last level to the first.
   const cuda::TraversalStep& StepOf(int64_t level) const {
     return traversal_.steps()[levels() - 1 - level];
   }
@@ -258,14 +262,14 @@ class Fronts {
   DeviceArray<double> least_;
   DeviceArray<uint8_t> raised_;
   DeviceArray<cuda::NumericReport> report_;
-  const std::vector<int32_t> large_;  // fronts
+  const std::vector<int32_t> large_;  // front numbers
   DeviceArray<int32_t> large_on_device_;
   DeviceArray<BatchMember> f11_, f21_, f12_, f22_;
   DeviceArray<std::byte> workspace_, cublas_;
   cuda::FrontMemory<double> memory_;
 };
 
-// Milliseconds of each level, and of the whole by the host's clock.
+// Milliseconds of each level, by events, and of all levels, by the host's clock.
 struct Times {
   std::vector<double> levels;
   double whole = 0;
@@ -293,7 +297,7 @@ Times TimeLevels(Fronts& fronts, F&& level) {
   return times;
 }
 
-// Adds the smallest, median and largest size as NAME_least, NAME and NAME_most.
+// Adds the smallest, median and largest size to `row` as NAME_least, NAME and NAME_most.
 void AddSpread(const std::string& name, std::vector<int64_t> sizes, Json& row) {
   std::sort(sizes.begin(), sizes.end());
   row[name + "_least"] = sizes.front();

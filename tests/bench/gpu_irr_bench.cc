@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares irr_lu on a GPU with cuSOLVER's routine called for each member in 16 streams, and with
-// cuBLAS's batched routine for members padded to the largest. Batches have 1000 square members in
-// float64, with orders uniform in [1, N] or all N. Large members are compared with crout_lu for
-// each in several streams. All take turns on the same matrices, round by round. Handles, streams
-// and workspaces are made beforehand; the timed part runs from the first call to the last result on
-// the device. Writes one JSON object. With FILE, it is rewritten after each case, so that an
-// interrupted run keeps its results; otherwise it goes to standard output.
+// Compares irr_lu on a GPU with calls of cuSOLVER for each member in 16 streams, and with cuBLAS's
+// batched routine for members padded to the largest. Batches have 1000 square members in float64;
+// all orders are N, or uniform in [1, N]. For large members, also compares with crout_lu for each
+// member in several streams. All methods take turns on the same matrices in each round. Handles,
+// streams and workspaces exist before; times are from the first call to the last result on the
+// device. Writes one JSON object: to FILE after each case, so that an interrupted run leaves its
+// results, otherwise to standard output at the end.
 //   gpu_irr_bench [--output=FILE] [N ...]    without N: all kept cases
-//   gpu_irr_bench [--output=FILE] large      the large members only
+//   gpu_irr_bench [--output=FILE] large      only the large members
 //   gpu_irr_bench [--output=FILE] blocks     the building blocks (gpu_irr_blocks.cc)
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@
 namespace crout {
 namespace {
 
-// cuSOLVER's getrf and getrs, called once per member in kStreams streams.
+// Calls cuSOLVER's getrf and getrs for each member, in kStreams streams.
 class CusolverStreams {
  public:
   explicit CusolverStreams(const Batch& a) : a_(a), pivots_(Offsets(a)), info_(kStreams) {
@@ -95,8 +95,8 @@ class CusolverStreams {
   DeviceArray<int> info_;
 };
 
-// cuBLAS's batched getrf. Each member is the upper left part of a matrix of order `largest` that is
-// the identity elsewhere. Padding is not timed.
+// Calls cuBLAS's batched getrf for matrices of order `largest`. Each member is the upper left part
+// of such a matrix, and the rest is the identity. Times exclude this padding.
 class PaddedCublas {
  public:
   PaddedCublas(const Batch& a, int largest)
@@ -156,7 +156,7 @@ class PaddedCublas {
   DeviceArray<int> info_;
 };
 
-// irr_lu with all memory allocated beforehand.
+// Runs irr_lu with memory that the constructor allocates, without the probe.
 class IrrLu {
  public:
   IrrLu(const Batch& a, const cuda::DeviceLimits& limits)
@@ -194,7 +194,7 @@ class IrrLu {
   cudaStream_t stream_ = nullptr;
 };
 
-// irr_lu as offered by the device: large members by crout_lu, several at once, and with the probe.
+// Runs the device's irr_lu: with the probe, and with crout_lu for several large members at once.
 class OfferedIrrLu {
  public:
   OfferedIrrLu(const Batch& a, Device& device)
@@ -231,8 +231,8 @@ class OfferedIrrLu {
   Buffer host_workspace_;
 };
 
-// crout_lu for each member in several streams. Each stream has its own context, workspace and
-// enqueuing thread, as in the service, and factors its members in sequence.
+// Runs crout_lu for each member in several streams. Each stream has a context, a workspace and a
+// thread, as in the service, and factors its members one after the other.
 class CroutLuInStreams {
  public:
   CroutLuInStreams(const Batch& a, Device& device,
@@ -264,7 +264,7 @@ class CroutLuInStreams {
     DeviceArray<int64_t> ipiv;
   };
 
-  // Factors every workers_.size()-th member, starting at `first`, with its worker.
+  // Factors the members first, first + workers_.size(), and so on, with worker `first`.
   void FactorFrom(size_t first) {
     const Worker& worker = workers_[first];
     for (size_t i = first; i < a_.members().size(); i += workers_.size()) {
@@ -331,8 +331,9 @@ void BenchCase(const std::vector<MatrixShape>& shapes, const char* sizes, int la
   }
 }
 
-// Members that nearly fill a GPU each: the factorization as offered by the device, by teams of
-// blocks only, by crout_lu for each, and by the vendor. `contexts` has kStreams elements.
+// Compares factorizations of large members, each of which occupies most of a GPU: by the device's
+// method, only by teams of blocks, by crout_lu for each, and by the vendor. `contexts` has kStreams
+// elements.
 Json BenchFewLarge(const std::vector<MatrixShape>& shapes, int least, int largest, Device& device,
                    std::span<const std::unique_ptr<ExecutionContext>> contexts,
                    const cuda::DeviceLimits& limits) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Helpers shared by the benchmarks of irregular batches on a GPU: batches in its memory, and runs
-// of several methods in turn.
+// Batches in a GPU's memory, and timings of several methods in turn, for benchmarks of irregular
+// batches. Functions exit on an error.
 #ifndef CROUT_TESTS_BENCH_GPU_IRR_BENCH_H_
 #define CROUT_TESTS_BENCH_GPU_IRR_BENCH_H_
 
@@ -29,6 +29,7 @@ inline constexpr int kStreams = 16;
 
 inline void CheckCuda(cudaError_t code) { Check(cuda::CudaStatus(code, "CUDA")); }
 
+// An array in device memory. Copies wait for their end.
 template <class V>
 class DeviceArray {
  public:
@@ -59,7 +60,8 @@ class DeviceArray {
   std::unique_ptr<V, Free> memory_;
 };
 
-// Packed matrices of uniform values in the GPU's memory, and fresh copies of them.
+// Packed float64 matrices with elements uniform in [-1, 1), in the GPU's memory. Reset() restores
+// them after a method has overwritten them.
 class Batch {
  public:
   Batch(const std::vector<MatrixShape>& shapes, uint64_t seed)
@@ -71,7 +73,7 @@ class Batch {
         elements_(extent_.bytes / sizeof(double)) {
     Reset();
   }
-  // Makes another copy of the same matrices.
+  // Has another copy of the same matrices.
   Batch(const Batch& other)
       : members_(other.members_),
         extent_(other.extent_),
@@ -90,7 +92,7 @@ class Batch {
     return {elements_.get(), device_members_.get()};
   }
   const std::vector<BatchMember>& members() const { return members_; }
-  // Returns all members' elements in their packed layout.
+  // Returns the elements of all members in their packed layout.
   std::vector<double> Download() const { return elements_.Download(); }
   double* Member(size_t i) const { return elements_.get() + members_[i].offset; }
 
@@ -109,14 +111,15 @@ class Batch {
   DeviceArray<double> elements_;
 };
 
-// A method to time. `reset` is not timed.
+// A method. `run` is timed, and `reset` is called before each run.
 struct Runner {
   const char* name;
   std::function<void()> reset;
   std::function<void()> run;
 };
 
-// Times the runners in turn. Compares the first with each of the others, round by round.
+// Times the runners in turn, `rounds` times after a warm-up. Adds the median milliseconds of each
+// runner to `row`, and the ratios of its time to the first runner's in the same round.
 inline void CompareRunners(const std::vector<Runner>& runners, int rounds, Json& row) {
   std::vector<std::vector<double>> seconds(runners.size());
   for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
@@ -141,6 +144,7 @@ inline void CompareRunners(const std::vector<Runner>& runners, int rounds, Json&
   }
 }
 
+// Returns `count` square shapes with orders uniform in [least, largest].
 inline std::vector<MatrixShape> UniformShapes(int count, int least, int largest) {
   std::mt19937_64 random(largest);
   std::uniform_int_distribution<int64_t> uniform(least, largest);
@@ -149,8 +153,8 @@ inline std::vector<MatrixShape> UniformShapes(int count, int least, int largest)
   return shapes;
 }
 
-// Measures each building block of irr_lu separately, as in the paper. Adds a list of records per
-// block to `result` and writes `result` to `output` after each of them.
+// Measures each building block of irr_lu separately, as in the paper (named in irregular_batch.h).
+// Adds a list of records for each block to `result`, and then writes `result` to the file `output`.
 void BenchIrrBlocks(Json& result, const std::string& output);
 
 }  // namespace crout

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The building blocks of irr_lu, measured as in the paper (named in irregular_batch.h), in float64
-// and with its operation counts: triangular solves and products beside one cuBLAS call per member
-// in 16 streams, panels in registers beside panels column by column, and combined interchanges
-// beside one launch per row.
+// Measures the building blocks of irr_lu as in the paper (named in irregular_batch.h), in float64
+// and with the paper's operation counts. Compares triangular solves and products with cuBLAS calls
+// for each member in 16 streams, panels in registers with panels column by column, and combined
+// interchanges with one launch per row.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
@@ -34,7 +34,7 @@ class Stream {
   ~Stream() { cudaStreamDestroy(stream_); }
   Stream(const Stream&) = delete;
   cudaStream_t get() const { return stream_; }
-  // Checks a launch and waits for it.
+  // Checks the result of a launch and waits for the stream.
   void Await(cudaError_t enqueued) const {
     CheckCuda(enqueued);
     CheckCuda(cudaStreamSynchronize(stream_));
@@ -44,7 +44,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// A cuBLAS handle for each stream.
+// kStreams streams with cuBLAS handles.
 class CublasStreams {
  public:
   CublasStreams() {
@@ -58,7 +58,7 @@ class CublasStreams {
   }
   CublasStreams(const CublasStreams&) = delete;
 
-  // Calls `call(handle, i)` for every member, then waits for all streams.
+  // Calls call(handle, i) for each member i, and waits for all streams.
   template <class F>
   void ForEach(size_t members, F call) const {
     for (size_t i = 0; i < members; ++i) {
@@ -72,7 +72,7 @@ class CublasStreams {
   cublasHandle_t handles_[kStreams] = {};
 };
 
-// All members, in descending order of work.
+// The order of the members for a launch: descending work.
 class Members {
  public:
   explicit Members(const std::vector<double>& work)
@@ -96,14 +96,14 @@ double Sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Adds the Gflop/s of a runner to its row.
+// Adds the Gflop/s of a runner to `row`, which has its milliseconds.
 void AddRate(const char* runner, double flops, Json& row) {
   const std::string name = runner;
   row[name + "_gflops"] = flops / row[name + "_ms"].get<double>() * 1e-6;
 }
 
-// Returns the largest |b - T x| / (|T| |x|) of all members, in Frobenius norms, where T is unit
-// lower triangular.
+// Returns the largest |b - T x| / (|T| |x|) of all members, in Frobenius norms. T is unit lower
+// triangular.
 double LargestError(const Batch& t, const Batch& b, const std::vector<double>& t_values,
                     const std::vector<double>& b_values, const std::vector<double>& x_values) {
   double largest = 0;
@@ -211,7 +211,7 @@ Json BenchPanels() {
 }
 
 // Returns 1-based interchanges. The first `count` rows of each member are exchanged with a random
-// row at or below, or with themselves if `on_diagonal`.
+// row at or below them, or with themselves if `on_diagonal`.
 std::vector<int64_t> Interchanges(const Batch& a, int count, bool on_diagonal) {
   std::mt19937_64 random(3);
   std::vector<int64_t> ipiv(static_cast<size_t>(a.view().extent.diagonals));
@@ -225,7 +225,7 @@ std::vector<int64_t> Interchanges(const Batch& a, int count, bool on_diagonal) {
   return ipiv;
 }
 
-// Interchanges of one panel of 32 rows, applied to all columns of square members.
+// Measures the interchanges of a panel of 32 columns in all columns of square members.
 Json BenchLaswp() {
   constexpr int kHeight = 32;
   const Stream stream;
@@ -253,7 +253,7 @@ Json BenchLaswp() {
         }
         stream.Await(cudaSuccess);
       };
-      const auto reset = [] {};  // exchanged rows do not affect the timing
+      const auto reset = [] {};  // times do not depend on the order of the rows
       Json row = {{"members", shapes.size()},
                   {"largest", largest},
                   {"pivots", on_diagonal ? "on the diagonal" : "anywhere"}};
@@ -292,7 +292,7 @@ Json BenchGemm() {
                       static_cast<double>(k));
     }
     const Batch a(of_a, 1), b(of_b, 2);
-    const Batch c(of_c, 3);  // C := A B, the same each time
+    const Batch c(of_c, 3);  // each run computes the same C := A B
     const Members members(flops);
     cuda::IrrGemm<double> gemm;
     gemm.m = gemm.n = gemm.k = largest;

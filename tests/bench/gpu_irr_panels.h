@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// irr_lu's panels without registers, for comparison.
+// The panels of irr_lu without registers, for comparison.
 #ifndef CROUT_TESTS_BENCH_GPU_IRR_PANELS_H_
 #define CROUT_TESTS_BENCH_GPU_IRR_PANELS_H_
 
@@ -11,8 +11,8 @@
 
 namespace crout {
 
-// Like cuda::LaunchIrrGetf2 from the first column on, but always column by column in the GPU's
-// memory, even for few rows.
+// Factors the first columns of each member like cuda::LaunchIrrGetf2, but column by column in the
+// GPU's memory, also for members with few rows. Returns the error of the launch.
 cudaError_t LaunchGetf2ByColumns(const cuda::IrrLuBatch<double>& batch,
                                  const cuda::IrrMembers& members, cudaStream_t stream);
 

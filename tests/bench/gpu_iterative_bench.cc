@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares the iterative Crout method with cuSOLVER's getrf on the same inputs, in turn. Prints one
-// JSON object:
+// Compares the iterative Crout method with cuSOLVER's getrf, in turn on the same matrices. Prints
+// one JSON object:
 //   gpu_iterative_bench [--largest=N] [--warm-largest=N] [--published-to=N] [--section=S]
 //                       [--warm-section=S] [--rounds=R]
 //
-// Cold: dense matrices that follow the description in L. M. Cejka, Parallel Computation of LU
-// Decomposition on GPUs (CTU in Prague, 2023), with tolerance 0 and with the published and the
-// default section size. Warm: sequences of diagonally dominant matrices with tolerance 1e-10.
+// Cold starts: dense matrices as described in L. M. Cejka, Parallel Computation of LU Decomposition
+// on GPUs (CTU in Prague, 2023), with tolerance 0, and with the default and the published section
+// size. Warm starts: sequences of diagonally dominant matrices, with tolerance 1e-10.
 
 #include <cmath>
 #include <cstring>
@@ -30,7 +30,7 @@ constexpr int64_t kWarmSizes[] = {1024, 2048, 4096, 8192};
 constexpr double kTolerance = 1e-10;
 
 struct Options {
-  int64_t largest = 10135;  // of the cold matrices
+  int64_t largest = 10135;  // largest order with cold starts
   int64_t warm_largest = 8192;
   int64_t published_to = 0;
   int64_t section = 0;
@@ -74,7 +74,7 @@ void Step(std::vector<double>& a, double change, uint64_t seed) {
   }
 }
 
-// One matrix on the device and the buffers for its factorizations.
+// A matrix on the device, and runs with buffers for its factorizations.
 class Case {
  public:
   Case(ExecutionContext& context, int64_t n, DType dtype)
@@ -107,7 +107,7 @@ class Case {
     run.workspace = Allocate(Check(run.algorithm->WorkspaceBytes(dtype_, n_, parameters)));
     return run;
   }
-  // Times the factorization alone. Unless `count`, the time is discarded.
+  // Factors a copy of the matrix. If `count`, records the seconds of the factorization alone.
   void Factor(Run& run, bool count) {
     const std::span<std::byte> workspace(run.workspace.data(), run.workspace.size());
     Check(context_.ops().CopyOnDevice(a_.data(), run.lu.data(), a_.size()));
@@ -125,8 +125,8 @@ class Case {
     return {View(run.lu), run.ipiv.as<int64_t>(), run.algorithm->traits().unit_diagonal};
   }
   double Ratio(const Run& run) { return FactorRatioOnDevice(context_, View(a_), Factors(run)); }
-  // Returns the backward error of a solve with a right-hand side of ones, before and after one step
-  // of refinement.
+  // Solves for a right-hand side of ones. Returns the backward errors before and after one step of
+  // refinement.
   std::vector<double> SolveErrors(const Run& run);
 
  private:
@@ -240,7 +240,7 @@ Json WarmCase(ExecutionContext& context, int64_t n, double change, const Options
     c.Factor(getrf, round >= 0);
     c.Factor(warm, round >= 0);
   }
-  // The next step starts from the iterative method's own factors.
+  // The next step starts from the factors of the iterative method.
   auto next = c.Prepare("icmpp", [&] {
     parameters.start = c.Factors(warm);
     return parameters;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kRounds = 301;
 
-// cusolverDnXgetrf and a wait for it, with all memory allocated beforehand.
+// Runs cusolverDnXgetrf and waits for it. The constructor allocates all memory.
 class BareGetrf {
  public:
   BareGetrf(ExecutionContext& context, const DeviceMatrix& matrix)
@@ -45,7 +45,7 @@ class BareGetrf {
   Buffer ipiv_;
 };
 
-// Returns the seconds of the job on a matrix in device memory.
+// Returns the seconds of the job for a matrix in device memory.
 double FromDevice(ExecutionContext& context, const DeviceMatrix& matrix) {
   Buffer upload = matrix.Copy(context);
   Check(context.Synchronize());
@@ -53,8 +53,8 @@ double FromDevice(ExecutionContext& context, const DeviceMatrix& matrix) {
   return Time([&] { result = FactorOnce(context, std::move(upload), matrix.shape()); });
 }
 
-// Returns the seconds from the last byte's arrival in staging memory: its copy to the device, and
-// the job.
+// Returns the seconds from the arrival of the last byte in staging memory to the end of the job:
+// the copy to the device, and the job.
 double FromLastByte(ExecutionContext& context, const DeviceMatrix& matrix) {
   Buffer upload = Check(context.device().memory().Allocate(matrix.bytes()));
   auto uploader = Check(context.device().StartUpload({upload.data(), upload.size()}));

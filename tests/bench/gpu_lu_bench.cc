@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares crout_lu with cuSOLVER's getrf on the same matrices, in turn, so that clock changes and
-// other load affect both alike. Prints one JSON object.
+// Compares crout_lu with cuSOLVER's getrf, in turn on the same matrices, so that clock changes and
+// other load affect both. Prints one JSON object.
 //   gpu_lu_bench [N ...]
 #include <algorithm>
 #include <complex>
@@ -26,16 +26,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kOrders[] = {256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 40960};
-constexpr int64_t kPortableLargest = 8192;  // too slow beyond
+constexpr int64_t kPortableLargest = 8192;  // larger orders take too long
 constexpr int64_t kLargestComplex = 16384;
-// From this order on the factor is not checked, for lack of memory. cuBLAS's product in float64 is
-// measured instead.
+// From this order on, there is not enough memory to check the factor. cuBLAS's product in float64
+// is measured instead.
 constexpr int64_t kHuge = 40960;
 constexpr LuShape kRectangles[] = {{8192, 256}, {32768, 256}, {65536, 512}, {1024, 8192}};
 
 int Rounds(int64_t n) { return n <= 2048 ? 11 : n <= 8192 ? 7 : n <= 16384 ? 5 : 3; }
 
-// Adds our median time, and the median, smallest and largest ratio of the vendor's time to ours.
+// Adds our median milliseconds, and the median, smallest and largest ratio of the vendor's time to
+// ours.
 void PutRatios(const std::vector<double>& vendor, const std::vector<double>& ours,
                const std::string& name, Json& row) {
   std::vector<double> ratios(vendor.size());

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One order within a single block, one with look-ahead.
+// The first order needs one block, the second look-ahead.
 constexpr int64_t kOrders[] = {1000, 3000};
 
 template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares the accuracy of crout_lu and getrf on the test gallery.
+// Compares the accuracy of crout_lu and getrf over the test gallery.
 #ifndef CROUT_TESTS_BENCH_GPU_LU_GALLERY_H_
 #define CROUT_TESTS_BENCH_GPU_LU_GALLERY_H_
 
@@ -10,7 +10,8 @@
 
 namespace crout {
 
-// Returns a record for every kind, type and order: factor ratio, pivot growth and info of both.
+// Returns a record for each kind, type and order, with the factor ratio, pivot growth and info of
+// both methods. Exits on an error.
 nlohmann::ordered_json BenchLuGallery(cuda::Context& context, const cuda::LuPanelKernels& kernels);
 
 }  // namespace crout

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Profiles crout_lu: the kernels of one factorization by name and stream, as recorded by CUPTI.
-// Prints one JSON object.
+// Profiles crout_lu with CUPTI: the kernels of one factorization by name and stream. Prints one
+// JSON object.
 //   gpu_lu_profile [N ...]
 #include <cupti.h>
 #include <cxxabi.h>
@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kMinShare = 0.01;  // least share of the time for a kernel to be listed
+constexpr double kMinShare = 0.01;  // least share of the time of a listed kernel
 constexpr int64_t kOrders[] = {512, 1024, 2048, 4096, 8192, 16384};
 
 void CheckCupti(CUptiResult result) {
@@ -45,8 +45,8 @@ struct Kernel {
   double end;
 };
 
-// Returns "LuPanelKernel" for its mangled name. The vendor's kernels have different names for every
-// shape.
+// Returns the name of one of our kernels, such as "LuPanelKernel", for its mangled name. The
+// vendor's kernels have one name, because their names depend on the shape.
 std::string ShortName(const char* mangled) {
   const std::unique_ptr<char, decltype(&std::free)> demangled(
       abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr), &std::free);
@@ -81,7 +81,8 @@ void CUPTIAPI TakeBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t va
   std::free(buffer);
 }
 
-// A kernel that starts before the previous one in its stream has ended counts from that end on.
+// Profiles a factorization of order n. If a kernel starts before the end of the previous kernel in
+// its stream, only the time after this end counts.
 template <class T>
 Json Profile(cuda::Context& context, const cuda::LuPanelKernels& kernels, int64_t n) {
   LuInput<T> input(context, {n, n}, Uniform<T>(n * n));

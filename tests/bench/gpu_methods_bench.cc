@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares our direct methods with the vendor's on the same matrices, in turn, so that clock
-// changes and other load affect all alike.
+// Compares our direct methods with the vendor's, in turn on the same matrices, so that clock
+// changes and other load affect all of them. Prints one JSON object.
 #include <algorithm>
 #include <complex>
 #include <cstdlib>
@@ -56,7 +56,7 @@ nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   const Buffer ipiv = Check(memory.Allocate(n * sizeof(int64_t)));
   Check(context.ops().CopyToDevice(host.data(), random.data(), bytes));
   Check(context.Synchronize());
-  // Make the matrix diagonally dominant, so that no method needs pivoting.
+  // Diagonally dominant matrices need no pivoting.
   for (int64_t i = 0; i < n; ++i) host[i + i * n] += static_cast<RealPart<T>>(n);
   Check(context.ops().CopyToDevice(host.data(), dominant.data(), bytes));
   Check(context.Synchronize());
@@ -88,7 +88,7 @@ nlohmann::ordered_json BenchFactor(ExecutionContext& context, int64_t n) {
   return row;
 }
 
-// Solves with n right-hand sides. The backward error verifies the solution.
+// Compares solves with n right-hand sides. Reports the backward error of the last solution.
 nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
   constexpr DType kType = DType::kFloat64;
   Device& device = context.device();
@@ -135,7 +135,7 @@ nlohmann::ordered_json BenchSolve(ExecutionContext& context, int64_t n) {
     vendor.push_back(theirs);
     ours.push_back(mine);
   }
-  // B = A: X is the identity.
+  // B = A, so X is the identity.
   const AnyMatrix original = {matrix.data(), kType, n, n, n};
   Check(context.ops().Residual({matrix.data(), kType, n, n, n}, Op::kNone, static_cast<double>(n),
                                x, original, {residual.data(), kType, n, n, n}));
@@ -165,8 +165,7 @@ int Main(int argc, char** argv) {
     result["factor"].push_back(BenchFactor<std::complex<double>>(*context, n));
     result["factor"].push_back(BenchFactor<std::complex<float>>(*context, n));
     result["solve"].push_back(BenchSolve(*context, n));
-    // Leading blocks of half the order, and of nearly all of it, like the interior of a domain with
-    // a boundary.
+    // Leading blocks have half of the order or, like the interior of a domain, most of it.
     for (const int64_t leading : {n / 2, n - n / 16}) {
       result["schur"].push_back(BenchSchur(*context, n, leading));
     }

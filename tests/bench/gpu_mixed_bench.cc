@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures the way from a float64 or complex128 matrix in device memory to a solution of that
-// accuracy, for one right-hand side: with a factor in the matrix's type, in single precision, in
-// single precision with TF32 products, and as chosen by `auto`, beside cuSOLVER's getrf and getrs,
-// in turn. Prints one JSON object.
+// Measures the time from a float64 or complex128 matrix in device memory to a solution of this
+// accuracy, for one right-hand side. Compares factors in the matrix's type, in single precision, in
+// single precision with TF32 products, and as chosen by `auto`, with cuSOLVER's getrf and getrs, in
+// turn. Prints one JSON object.
 //   gpu_mixed_bench [--complex] [N ...]
 #include <cmath>
 #include <cstdlib>
@@ -32,9 +32,9 @@ constexpr int kMaxCorrections = 100;
 
 struct Family {
   const char* name;
-  double shift;  // of the diagonal, in spectral radii of the random matrix
+  double shift;  // added to the diagonal, in spectral radii of the random matrix
 };
-// The condition number is about n without a shift, and some tens with this one.
+// The condition number is about n without a shift, and some tens with this shift.
 constexpr Family kFamilies[] = {{"random", 0}, {"shifted", 1.2}};
 
 enum class Variant : uint8_t { kVendor, kWide, kWidePrepared, kSingle, kTf32, kAuto };
@@ -46,7 +46,7 @@ constexpr const char* kNames[] = {"cusolver", "float64", "float64_prepared",
 struct Run {
   double factor = 0;  // seconds
   double solve = 0;
-  std::optional<double> error;  // unset: not verified
+  std::optional<double> error;  // backward error; unset if not computed
   int corrections = 0;
   bool accurate = true;
 };
@@ -62,7 +62,7 @@ class Bench {
         n_(n),
         b_(Uniform<double>(reals_ * n)),
         x_(reals_ * n) {
-    // A complex number is stored as two real ones.
+    // A complex number is stored as two real numbers.
     std::vector<double> a = Uniform<double>(reals_ * n * n);
     const double radius = std::sqrt(static_cast<double>(reals_ * n) / 3);
     for (int64_t j = 0; j < n; ++j) a[reals_ * (j + j * n)] += family.shift * radius;
@@ -93,9 +93,9 @@ class Bench {
     return copy;
   }
 
-  // Runs the routines alone: no residual, and nothing is kept.
+  // Runs the vendor's routines alone, without a residual and without keeping A.
   Run Vendor();
-  // Runs the jobs as the daemon does: statistics, probe, residual, X to the host.
+  // Runs the jobs of the daemon, with statistics, probe, residual, and the copy of X to the host.
   Run Ours(Variant way);
   FactorizeOptions Options(DType dtype, bool prepare, bool tf32);
   DType low_type() const { return IsComplex(dtype_) ? DType::kComplex64 : DType::kFloat32; }
@@ -103,7 +103,7 @@ class Bench {
 
   ExecutionContext& context_;
   const DType dtype_;
-  const int64_t reals_;  // real numbers per element
+  const int64_t reals_;  // number of real numbers per element
   const int64_t n_;
   size_t bytes_ = 0;
   std::vector<double> b_;
@@ -145,7 +145,7 @@ Run Bench::Vendor() {
   return run;
 }
 
-// Returns the precision of the factor.
+// Returns the precision of the factor of a variant.
 FactorPrecision Bench::PrecisionOf(Variant way) {
   switch (way) {
     case Variant::kSingle:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures the cost that the probe of a factor (kernels/factor_probe.h) adds to its factorization
-// on a GPU. Factorizations with and without a probe, enqueued as in Factorize, take turns. Prints
-// one line for each order and type, with medians and ranges over the rounds.
+// Measures the time that the probe of a factor (kernels/factor_probe.h) adds to a factorization on
+// a GPU. Factorizations with and without a probe take turns; both are enqueued as in Factorize.
+// Prints one line for each order and type, with medians and ranges over the rounds.
 //   gpu_probe_bench [N ...]
 #include <algorithm>
 #include <cstdio>
@@ -21,7 +21,7 @@ namespace {
 
 int Rounds(int64_t n) { return n <= 1024 ? 51 : n <= 4096 ? 21 : 11; }
 
-// Formats the median and range of seconds in milliseconds.
+// Formats the median and range of `values`, multiplied by `factor`.
 std::string Range(const std::vector<double>& values, double factor) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   char text[64];
@@ -49,8 +49,8 @@ void BenchProbe(ExecutionContext& context, int64_t n) {
   const bool unit_in_u = algorithm.traits().unit_diagonal == UnitDiagonal::kU;
   const FactorProbe probe = {n, ProbeScale(1), work.as<double>()};
 
-  // Returns the seconds of factorization and inspection, or of the inspection alone. `with` may be
-  // no probe.
+  // Returns the seconds of the inspection, and of the factorization if `factors`. There is no probe
+  // if `with` is empty.
   const auto time = [&](bool factors, const FactorProbe& with) {
     if (factors) Check(ops.CopyOnDevice(matrix.data(), lu.data(), bytes));
     Check(context.Synchronize());
@@ -65,11 +65,11 @@ void BenchProbe(ExecutionContext& context, int64_t n) {
     });
   };
   std::vector<double> without;
-  std::vector<double> added;  // cost added to the factorization
-  std::vector<double> alone;  // cost added to the inspection
+  std::vector<double> added;  // seconds added to the factorization
+  std::vector<double> alone;  // seconds added to the inspection
   std::vector<double> shares;
   for (int round = -3; round < Rounds(n); ++round) {  // the first are warm-up
-    // Alternate which one runs first.
+    // The first of the two alternates between rounds.
     double plain = round % 2 == 0 ? time(true, {}) : 0;
     const double probed = time(true, probe);
     if (plain == 0) plain = time(true, {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares the service's Schur complements with the vendor's routines for their steps.
+// Compares Schur complements of the service with the vendor's routines for the same steps.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -22,7 +22,7 @@ constexpr DType kType = DType::kFloat64;
 
 bool Never() { return false; }
 
-// One matrix and leading order, for the vendor's routines and for ours.
+// A matrix and leading order, with the vendor's steps and our job.
 class SchurCase {
  public:
   SchurCase(ExecutionContext& context, int64_t n, int64_t leading)
@@ -42,8 +42,8 @@ class SchurCase {
                                    Check(options_.solver->WorkspaceBytes(kType, k_, n - k_))));
   }
 
-  // Times getrf of A11, trsm with A12 and gemm on blocks of one copy of A, which S overwrites.
-  // There are no checks and no statistics, and nothing could be kept.
+  // Returns the seconds of getrf of A11, trsm with A12 and gemm on blocks of a copy of A. They
+  // overwrite the copy with S, without checks and statistics.
   double TimeVendor() {
     const Buffer a = Copy();
     const std::span<std::byte> work(workspace_.data(), workspace_.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures the parts of the service on a GPU. Prints one JSON object with the device, the commit
-// and the date.
+// Measures parts of the service on a GPU. Prints one JSON object with the device, the commit and
+// the date.
 //   gpu_service_bench > result.json
 
 #include <iostream>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares solves with a prepared factor with cusolverDnXgetrs on the same factor, in turn, so that
-// clock changes and other load affect all alike. Prints one JSON object.
+// Compares solves with a prepared factor with cusolverDnXgetrs for the same factor, in turn, so
+// that clock changes and other load affect all of them. Prints one JSON object.
 #include <algorithm>
 #include <functional>
 #include <iostream>
@@ -29,14 +29,14 @@ Spread SpreadOf(const std::vector<double>& values) {
   return {Median(values), *least, *most};
 }
 
-// Returns the ratios of each round.
+// Returns the ratio a / b of each round.
 std::vector<double> Ratios(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> ratios(a.size());
   std::transform(a.begin(), a.end(), b.begin(), ratios.begin(), std::divides<>());
   return ratios;
 }
 
-// Returns the bytes per second that a copy within the device reads and writes in total.
+// Returns the bytes per second that a copy within the device reads and writes, added.
 double CopyBandwidth(ExecutionContext& context) {
   constexpr size_t kBytes = size_t{2} << 30;
   MemoryResource& memory = context.device().memory();
@@ -53,7 +53,7 @@ double CopyBandwidth(ExecutionContext& context) {
   return 2 * static_cast<double>(kBytes) / Median(seconds);
 }
 
-// Data shared by the solves of one order.
+// Measures the solves of one order.
 class Bench {
  public:
   Bench(ExecutionContext& context, int64_t n, double bandwidth)
@@ -80,8 +80,8 @@ class Bench {
   AnyMatrix Columns(const Buffer& buffer, int64_t nrhs) const {
     return {buffer.data(), DType::kFloat64, n_, nrhs, n_};
   }
-  // Returns the seconds of x := op(A)^-1 b, plus the residual if `residual`, until the device is
-  // done.
+  // Returns the seconds of x := op(A)^-1 b and, if `residual`, of the residual, until the end on
+  // the device.
   double Seconds(const TriangularSolver& solver, Op op, int64_t nrhs, bool residual);
   double BackwardError(const TriangularSolver& solver, Op op, int64_t nrhs) {
     (void)Seconds(solver, op, nrhs, true);
@@ -90,7 +90,7 @@ class Bench {
 
   ExecutionContext& context_;
   const int64_t n_;
-  const double pass_;  // seconds of one pass over A at the device's copy bandwidth
+  const double pass_;  // seconds to read A once at the device's copy bandwidth
   const TriangularSolver& ours_;
   const TriangularSolver& getrs_;
   const TriangularSolver& trsm_;
@@ -149,7 +149,7 @@ nlohmann::ordered_json Bench::Solve(int64_t nrhs, Op op) {
     workspace = std::max(workspace, Check(solver->WorkspaceBytes(DType::kFloat64, n_, nrhs)));
   }
   workspace_ = Allocate(workspace);
-  // b starts in the middle of a column, so that no solution is a unit vector.
+  // b starts in the middle of a column of A, so that no solution is a unit vector.
   Check(context_.ops().CopyOnDevice(factor_.matrix().as<double>() + n_ / 2, b_.data(), bytes));
   std::vector<double> ours, getrs, verified;
   for (int round = -kWarmUps; round < kRounds; ++round) {

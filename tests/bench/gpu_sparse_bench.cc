@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Measures sparse LU on the GPU: analysis, numeric phase and solves of the multifrontal method, in
-// turn with NVIDIA's cuDSS if its library is found, and the method's fronts one by one through
+// turn with NVIDIA's cuDSS if its library is found. Also measures the fronts one by one with
 // cuSOLVER and cuBLAS.
 //   gpu_sparse_bench [OPTION ...] [grid2d_M | grid3d_M | maxwell_R | FILE ...]
-//     --rounds=5           rounds of everything except analyses, of which there are three
-//     --seconds=220        start no matrix later than this many seconds after the start
-//     --fronts=NAME,...    matrices whose levels and single fronts are timed (maxwell_5)
+//     --rounds=5           rounds, except for the three analyses
+//     --seconds=220        skip matrices that would start later than this
+//     --fronts=NAME,...    matrices with timings of levels and single fronts (maxwell_5)
 //     --peer=MODE,...      modes of cuDSS (default,deterministic)
-//     --output=RESULT.json rewritten after each matrix (standard output, at the end)
-// FILE: one of the shared real matrices, by its name in their index.
+//     --output=RESULT.json write the result after each matrix (default: standard output, at the
+//     end)
+// FILE is the name of a shared real matrix in the index.
 #include <algorithm>
 #include <chrono>
 #include <complex>
@@ -48,7 +49,7 @@ constexpr auto kNeverStop = [] { return false; };
 constexpr int64_t kManyRhs = 16;
 constexpr int kAnalyses = 3;
 constexpr int kFrontRounds = 3;
-// Matrices that are factored in less time get more rounds, because their times are noisier.
+// Matrices with shorter factorizations have more rounds, because their times vary more.
 constexpr double kShortSeconds = 0.01;
 constexpr int kTimesAsOften = 5;
 constexpr std::string_view kDeterministic = "deterministic";
@@ -103,7 +104,7 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-// Returns n x kManyRhs values; the first column is ones.
+// Returns right-hand sides, n x kManyRhs. The first column is ones.
 std::vector<double> RightHandSides(int64_t n) {
   std::vector<double> b(n * kManyRhs);
   for (int64_t j = 0; j < kManyRhs; ++j) {
@@ -118,7 +119,7 @@ std::vector<double> Column(const std::vector<double>& of, int64_t n, int64_t j) 
   return {of.begin() + j * n, of.begin() + (j + 1) * n};
 }
 
-// Returns the largest backward error of all columns.
+// Returns the largest backward error of the columns of `x`.
 double BackwardErrors(const AnySparse& a, const std::vector<double>& x,
                       const std::vector<double>& b) {
   double largest = 0;
@@ -129,7 +130,7 @@ double BackwardErrors(const AnySparse& a, const std::vector<double>& x,
   return largest;
 }
 
-// One matrix on the device and the operations on it.
+// A matrix on the device and the operations of the multifrontal method.
 class DeviceSubject {
  public:
   DeviceSubject(Device& device, const AnySparse& a) : device_(device), on_host_(a) {
@@ -142,14 +143,14 @@ class DeviceSubject {
     }
   }
 
-  // This and the following functions return seconds.
+  // Analyze(), Factor(), FactorAgain() and Solve() return seconds.
   double Analyze() {
     AnalysisOptions options;
     options.ordering_program = OrderingProgram();
     return Time([&] { analysis = Check(crout::Analyze(on_host_, options, kNeverStop)); });
   }
 
-  // Call after Analyze(). b: n x kManyRhs.
+  // Allocates all memory. Call it after Analyze(). `b` is n x kManyRhs.
   void Allocate(const std::vector<double>& b) {
     const DType dtype = on_host_.dtype;
     matrix_ = Put(on_host_.data, Check(SparseBytes(on_host_.n, on_host_.nonzeros, dtype)));
@@ -172,7 +173,7 @@ class DeviceSubject {
                                   {workspace_.data(), workspace_.size()}, kNeverStop, nullptr));
     });
   }
-  // Factors again with the previous factor, as in a step of a series.
+  // Factors with the previous factor, as in a step of a series.
   double FactorAgain() {
     return Time([&] {
       Check(lu_->FactorReusing(*context_, analysis, on_device(), on_host_.dtype,
@@ -197,7 +198,7 @@ class DeviceSubject {
     });
   }
 
-  // Returns the solutions of the last solve.
+  // Returns the solutions of the last solve, n x kManyRhs.
   std::vector<double> X() {
     std::vector<double> x(on_host_.n * kManyRhs);
     Check(context_->ops().CopyToHost(x_.data(), x.data(), x.size() * sizeof(double)));
@@ -205,7 +206,7 @@ class DeviceSubject {
     return x;
   }
 
-  // Returns the solution for another right-hand side.
+  // Returns the solution for the right-hand side `b`.
   std::vector<double> SolutionOf(const std::vector<double>& b) {
     Check(context_->ops().CopyToDevice(b.data(), rhs_.data(), b.size() * sizeof(double)));
     Solve(1);
@@ -241,13 +242,13 @@ class DeviceSubject {
   Buffer matrix_, factor_, next_, workspace_, solver_workspace_, rhs_, x_;
 };
 
-// One phase, run in turn by our method and by cuDSS.
+// A phase of our method and of cuDSS, which take turns.
 struct Phase {
   const char* name;
-  std::function<double()> ours;          // seconds
-  std::function<absl::Status()> theirs;  // empty: only ours
+  std::function<double()> ours;          // returns seconds
+  std::function<absl::Status()> theirs;  // empty: only our method
   std::vector<double> our_seconds = {}, their_seconds = {};
-  absl::Status status = absl::OkStatus();  // cuDSS's status; after a failure it is not called again
+  absl::Status status = absl::OkStatus();  // cuDSS's status; a failure ends its calls
 
   void Run() {
     our_seconds.push_back(ours());
@@ -286,7 +287,7 @@ struct Phase {
   }
 };
 
-// All measurements of one matrix.
+// The measurements of one matrix.
 class Case {
  public:
   Case(Device& device, const cuda::CudssLibrary* cudss, const Arguments& arguments,
@@ -317,8 +318,8 @@ class Case {
   }
 
  private:
-  // theirs: null to measure only our method. The first mode measures everything; the others measure
-  // what depends on the mode.
+  // Measures our method and, unless `theirs` is null, cuDSS. The first call measures all phases;
+  // calls for other modes measure only phases that depend on the mode.
   void RunBeside(CudssSolver* theirs, const std::string& mode) {
     const bool first = !measured_;
     const auto by = [&](absl::Status (CudssSolver::*call)()) {
@@ -344,7 +345,7 @@ class Case {
       solve.Run();
       if (whole || solve_16.theirs) solve_16.Run();
     };
-    round(/*whole=*/true);  // to warm up
+    round(/*whole=*/true);  // warm-up
     const bool is_short = refactor.our_seconds.back() < kShortSeconds;
     for (Phase* const phase : {&factor, &refactor, &solve, &solve_16}) phase->Forget();
     const int rounds = arguments_.rounds * (is_short ? kTimesAsOften : 1);
@@ -386,7 +387,8 @@ class Case {
                   {"backward_error", error}});
   }
 
-  // Adds the results of cuDSS beside ours. all: its last solve was for all right-hand sides.
+  // Adds the results of cuDSS and of our method. `all` is true if cuDSS's last solve was for all
+  // right-hand sides. Returns the errors of cuDSS.
   absl::Status CheckTheirs(CudssSolver& theirs, const std::string& mode, bool all, double error) {
     CROUT_ASSIGN_OR_RETURN(const cuda::CudssFindings found, theirs.Findings());
     CROUT_ASSIGN_OR_RETURN(const size_t bytes, theirs.DeviceBytes());
@@ -419,7 +421,7 @@ class Case {
   }
 
   // Solves for the right-hand side of a known field. Adds the backward errors before and after one
-  // refinement, and the refined solution's distance from the field.
+  // refinement step, and the refined solution's error against the field.
   template <class F>
   void SolveMaxwell(const std::string& method, F solve) {
     if (maxwell_rhs_.empty()) {
@@ -452,7 +454,7 @@ class Case {
         {{"matrix", name_}, {"what", what + " of cuDSS, " + mode}, {"why", status.ToString()}});
   }
 
-  // Adds a row to a list of the result, and prints it on standard error.
+  // Adds a row to a list of the result, and prints it to standard error.
   void Add(const char* list, Json row) {
     std::fprintf(stderr, "  %s %s\n", list, row.dump().c_str());
     result_[list].push_back(std::move(row));
@@ -477,7 +479,7 @@ int Main(int argc, char** argv) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   cuda::Options options;
-  options.memory_fraction = 0.5;  // the other half is for cuDSS
+  options.memory_fraction = 0.5;  // cuDSS needs the other half
   const std::unique_ptr<Device> device = Check(cuda::MakeDevice(0, options));
   Json result = ResultHeader("gpu_sparse", device->info());
   result["rounds"] = arguments.rounds;

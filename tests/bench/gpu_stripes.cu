@@ -9,10 +9,10 @@ namespace crout {
 namespace {
 
 constexpr int kStripe = 32;
-constexpr double kZero = 1e-6;  // as in the source: smaller elements are not eliminated
+constexpr double kZero = 1e-6;  // smaller elements are not eliminated, as in the published code
 
-// factors[r] := a_pp / a_yp for the rows y = first + r of the stripe, or 0 if there is nothing to
-// eliminate.
+// Computes factors[r] := a_pp / a_yp for the rows y = first + r of the stripe, or 0 if a_yp needs
+// no elimination.
 __global__ void FactorsKernel(const double* a, int64_t ld, int64_t p, int64_t first, int64_t end,
                               double* factors) {
   const int64_t y = first + threadIdx.x;
@@ -21,7 +21,7 @@ __global__ void FactorsKernel(const double* a, int64_t ld, int64_t p, int64_t fi
   factors[threadIdx.x] = fabs(element) < kZero ? 0 : a[p * ld + p] / element;
 }
 
-// Eliminates in the columns from `left` on.
+// Eliminates with pivot p in the columns from `left` on.
 __global__ void EliminateKernel(double* a, int64_t ld, int64_t p, int64_t first, int64_t end,
                                 int64_t left, const double* factors) {
   const int64_t column = left + static_cast<int64_t>(blockIdx.x) * kStripe + threadIdx.x;
@@ -43,7 +43,7 @@ class Stripes {
     for (cudaStream_t& stream : streams_) Note(cudaStreamCreate(&stream));
     Note(cudaMalloc(&factors_, streams_.size() * kStripe * sizeof(double)));
   }
-  Stripes(const Stripes&) = delete;  // owns its streams
+  Stripes(const Stripes&) = delete;
   ~Stripes() {
     for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
     cudaFree(factors_);
@@ -62,8 +62,8 @@ class Stripes {
   int64_t Begin(int64_t s) const { return s * kStripe; }
   int64_t End(int64_t s) const { return std::min(Begin(s + 1), n_); }
 
-  // Eliminates with the pivots of stripe s: first in its own rows, then in the stripes below, or
-  // above.
+  // Eliminates with the pivots of stripe s, first in its rows, then in the stripes below it if
+  // `down`, otherwise in the stripes above it.
   void Pass(int64_t s, bool down) {
     for (int64_t k = Begin(s); k < End(s); ++k) {
       const int64_t p = down ? k : Begin(s) + End(s) - 1 - k;
@@ -80,8 +80,8 @@ class Stripes {
     Note(cudaDeviceSynchronize());
   }
 
-  // Eliminates in rows [first, end) of stripe s on its stream. These rows are zero left of their
-  // own diagonal and, on the way down, left of the pivot's.
+  // Eliminates with pivot p in rows [first, end) of stripe s, on its stream. These rows are zero to
+  // the left of their diagonal elements and, on the way down, to the left of the pivot.
   void Eliminate(int64_t s, int64_t p, int64_t first, int64_t end) {
     if (first >= end) return;
     const int64_t left = std::min(p, first);

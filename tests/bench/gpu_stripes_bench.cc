@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares ways to solve for one right-hand side: published Gauss-Jordan elimination by stripes,
-// our Gauss-Jordan, our echelon form of [A b], and the vendor's getrf + getrs, in turn on the same
-// matrices. The last three also run on the host.
+// Compares solves for one right-hand side: the published Gauss-Jordan elimination by stripes, our
+// Gauss-Jordan elimination, our echelon form of [A b], and the vendor's getrf and getrs, in turn on
+// the same matrices. The last three also run on the host.
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -28,7 +28,8 @@ constexpr DType kType = DType::kFloat64;
 constexpr int kWarmUps = 1;
 constexpr int kRounds = 3;
 
-// Returns [A b] with entries uniform in [1, 1000], as in the source, by columns or by rows.
+// Returns [A b] with entries uniform in [1, 1000], as published. Row-major if `by_rows`, otherwise
+// column-major.
 std::vector<double> System(int64_t n, bool by_rows) {
   std::mt19937_64 generator(n);
   std::uniform_real_distribution<double> entry(1, 1000);
@@ -56,7 +57,8 @@ class SolveBench {
         by_columns_(Upload(System(n, false))),
         by_rows_(Upload(System(n, true))) {}
 
-  // Adds medians under `prefix`. `published`: also run the stripes, on a GPU.
+  // Adds medians with names that begin with `prefix`. If `published`, also runs the stripes, which
+  // need a GPU.
   void Run(bool published, const std::string& prefix, nlohmann::ordered_json& row) {
     std::vector<Subject> subjects = Subjects();
     if (published) {

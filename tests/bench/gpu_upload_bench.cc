@@ -11,12 +11,12 @@ namespace crout {
 namespace {
 
 constexpr size_t kBytes = size_t{512} << 20;
-constexpr size_t kMessage = size_t{1} << 20;  // size of an arriving message
+constexpr size_t kMessage = size_t{1} << 20;  // bytes of a received message
 constexpr int kRounds = 7;
 
 using Source = std::vector<std::byte>;
 
-// Receives into the same warm pinned block repeatedly: the fastest possible receive.
+// Returns the seconds to receive all data into the same pinned block, which is the fastest receive.
 double ReceiveAlone(const Source& source, const Buffer& pinned) {
   const size_t block = cuda::Options().upload_block_bytes;
   return Time([&] {
@@ -26,7 +26,7 @@ double ReceiveAlone(const Source& source, const Buffer& pinned) {
   });
 }
 
-// Copies pinned blocks to the device; nothing is received.
+// Returns the seconds to copy pinned blocks to the device, without receiving them.
 double CopyAlone(ExecutionContext& context, const Buffer& pinned, const Buffer& destination) {
   const size_t block = cuda::Options().upload_block_bytes;
   return Time([&] {

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compares the host's getrf with OpenBLAS's. Build and run: `ninja host_getrf_bench`.
+# The host's getrf and OpenBLAS's: `ninja host_getrf_bench`.
 add_executable(host_getrf_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_getrf_bench.cc")
 target_link_libraries(host_getrf_bench
   PRIVATE crout::host crout_blas crout_version crout_flags nlohmann_json::nlohmann_json)
-# Time series by each strategy: `ninja host_series_bench`.
+# Time series with each strategy: `ninja host_series_bench`.
 add_executable(host_series_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_series_bench.cc"
   "${PROJECT_SOURCE_DIR}/tests/bench/series_bench.cc"
   "${PROJECT_SOURCE_DIR}/tests/bench/series_families.cc"
   "${PROJECT_SOURCE_DIR}/tests/bench/series_files.cc")
 target_link_libraries(host_series_bench
   PRIVATE crout::host crout::io crout_version crout_flags nlohmann_json::nlohmann_json)
-# Irregular batches beside loops of OpenBLAS's routines: `ninja host_irr_bench`.
+# Irregular batches and loops of OpenBLAS's routines: `ninja host_irr_bench`.
 add_executable(host_irr_bench "${PROJECT_SOURCE_DIR}/tests/bench/host_irr_bench.cc")
 target_link_libraries(host_irr_bench
   PRIVATE crout::host crout_blas crout_version crout_flags nlohmann_json::nlohmann_json
   OpenMP::OpenMP_CXX)
-# Sequences of matrices with one pattern, beside KLU: `ninja host_sparse_series_bench`.
+# Sequences of matrices with one pattern, and KLU: `ninja host_sparse_series_bench`.
 add_executable(host_sparse_series_bench
   "${PROJECT_SOURCE_DIR}/tests/bench/host_sparse_series_bench.cc")
 target_link_libraries(host_sparse_series_bench
   PRIVATE crout::host crout::test_support crout_klu crout_version crout_flags
   nlohmann_json::nlohmann_json)
-# Sparse LU beside KLU, UMFPACK (GPL, used in this program only) and SuperLU: `ninja
-# host_sparse_bench`. Requires UMFPACK; SuperLU is optional.
+# Sparse LU, KLU, UMFPACK (GPL; only this program uses it) and SuperLU: `ninja host_sparse_bench`.
+# Requires UMFPACK; SuperLU is optional.
 find_library(CROUT_UMFPACK_LIBRARY umfpack)
 find_path(CROUT_UMFPACK_INCLUDE umfpack.h PATH_SUFFIXES suitesparse)
 find_library(CROUT_SUPERLU_LIBRARY superlu)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares the host's getrf, by panels, with one call of OpenBLAS's xGETRF, in turn on the same
-// matrices. Then measures how long a factorization continues after a stop request. Elapsed seconds
-// are meaningful on an idle machine only, processor seconds on any.
+// Compares the host's getrf, which works by panels, with one call of OpenBLAS's xGETRF, in turn on
+// the same matrices. Then measures how long a factorization continues after a stop request. Elapsed
+// seconds are meaningful only on an idle machine, processor seconds on any machine.
 //   host_getrf_bench [ROUNDS [N ...]]
 #include <lapacke.h>
 
@@ -48,7 +48,7 @@ lapack_int CallGetrf(std::vector<double>& a, lapack_int n, lapack_int* ipiv) {
   return LAPACKE_dgetrf_work(LAPACK_COL_MAJOR, n, n, a.data(), n, ipiv);
 }
 
-// Both variants run on one executor, and so on the same threads.
+// Both variants run on the threads of one executor.
 template <class T>
 class Subject {
  public:
@@ -77,7 +77,7 @@ class Subject {
     });
   }
 
-  // Measures `factor` on a fresh copy.
+  // Returns the time of `factor` for a new copy of the matrix.
   Spent Measure(const std::function<void()>& factor) {
     a_ = original_;
     const double processor = ProcessorSeconds();
@@ -127,7 +127,7 @@ void Compare(host::Executor& executor, ExecutionContext& context, int64_t n, int
   std::vector<Spent> panels;
   std::vector<Spent> whole;
   for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
-    // Alternate which one runs first.
+    // The first of the two alternates between rounds.
     std::vector<std::pair<std::function<void()>, std::vector<Spent>*>> turn = {{by_panels, &panels},
                                                                                {at_once, &whole}};
     if (round % 2 != 0) std::swap(turn[0], turn[1]);
@@ -143,7 +143,8 @@ void Compare(host::Executor& executor, ExecutionContext& context, int64_t n, int
   std::fflush(stdout);
 }
 
-// Requests a stop after each of several shares of the total time.
+// Measures the time from a stop request to the end, for requests at several times of a
+// factorization.
 template <class T>
 void Cancel(host::Executor& executor, ExecutionContext& context, int64_t n) {
   Subject<T> subject(executor, context, n);
@@ -181,7 +182,7 @@ int Main(int argc, char** argv) {
   if (argc > 2) orders.clear();
   for (int i = 2; i < argc; ++i) orders.push_back(std::atoll(argv[i]));
   host::Executor executor(host::AvailableCores());
-  const std::unique_ptr<Device> device = host::MakeDevice({});  // only for its context
+  const std::unique_ptr<Device> device = host::MakeDevice({});  // creates the context
   const auto context = Check(device->CreateContext());
   std::printf("%s, %d cores, Crout %s (%s)\n", host::ProcessorName().c_str(),
               host::AvailableCores(), CROUT_VERSION, CROUT_COMMIT);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Compares irr_lu on the host with a serial loop of LAPACK's getrf, and its solves with a loop of
-// getrs: 1000 square members with orders uniform in [1, N], in turn on the same matrices, round by
-// round. On a busy machine, the ratios of a round are more reliable than its seconds.
+// getrs, in turn on the same matrices in each round. A batch has 1000 square members with orders
+// uniform in [1, N]. On a busy machine, the ratios of a round are more reliable than its seconds.
 //   host_irr_bench [ROUNDS [N ...]] > RESULT.json
 #include <omp.h>
 
@@ -27,7 +27,7 @@ namespace {
 constexpr int64_t kMembers = 1000;
 constexpr auto kNeverStop = [] { return false; };
 
-// Packed members filled with random values.
+// Packed members with random values.
 template <class T>
 class Batch {
  public:
@@ -61,9 +61,9 @@ class Batch {
 
 // Seconds of each round.
 struct RoundTimes {
-  std::vector<double> ours;      // on all cores
-  std::vector<double> one_core;  // ours
-  std::vector<double> loop;      // the loop of LAPACK
+  std::vector<double> ours;      // irr_lu on all cores
+  std::vector<double> one_core;  // irr_lu on one core
+  std::vector<double> loop;      // the loop of LAPACK's routine
 };
 
 template <class T>
@@ -90,7 +90,7 @@ class Subject {
     });
   }
 
-  // Uses the factors from Factorizations().
+  // Measures solves with the factors of Factorizations().
   RoundTimes Solves(int rounds, int64_t nrhs) {
     std::vector<MatrixShape> shapes = shapes_;
     for (MatrixShape& shape : shapes) shape.cols = nrhs;
@@ -121,7 +121,7 @@ class Subject {
                         const std::function<void(host::Executor&)>& ours,
                         const std::function<void(int64_t)>& lapack) {
     RoundTimes round_times;
-    omp_set_num_threads(1);                          // for LAPACK in this thread
+    omp_set_num_threads(1);                          // for LAPACK on this thread
     for (int round = -1; round < rounds; ++round) {  // the first is a warm-up
       const auto take = [&](std::vector<double>& seconds, const std::function<void()>& run) {
         batch.Reset();

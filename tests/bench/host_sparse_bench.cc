@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Compares sparse LU on the host, by the method that `auto` chooses, with UMFPACK, SuperLU (COLAMD)
-// and KLU with their defaults, in turn on the same matrices: a factorization with its analysis, a
-// factorization of the same pattern, and a solve for one right-hand side. Families are those of
-// tests/support/sparse_families.h.
+// and KLU with their defaults, in turn on the same matrices. Each round has a factorization with
+// its analysis, a factorization of the same pattern, and a solve for one right-hand side. FAMILY is
+// a name in tests/support/sparse_families.h.
 //   host_sparse_bench [ROUNDS [FAMILY ...]] > RESULT.json
 #include <omp.h>
 
@@ -35,15 +35,15 @@ namespace {
 
 constexpr auto kNeverStop = [] { return false; };
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
-// A library whose first factorization takes longer than this multiple of ours is left out of the
-// rounds.
+// A library does not take part in the rounds if its first factorization takes longer than this
+// multiple of the time of ours.
 constexpr double kMinRcond = 10;
 
 enum Phase { kFactor, kRefactor, kSolve, kPhases };
 constexpr std::array<const char*, kPhases> kPhaseNames = {"factor", "refactor", "solve"};
 using Seconds = std::array<double, kPhases>;
 
-// The work of `auto` on one matrix, without the service's checks of the result.
+// The method of `auto` for one matrix, without the service's checks of the result.
 class Ours {
  public:
   Ours(Device& device, const AnySparse& a)
@@ -65,7 +65,7 @@ class Ours {
                                             Span(next_), Span(workspace_), kNeverStop, nullptr));
     std::swap(factor_, next_);
   }
-  // Allocates memory for Refactor() and Solve(), which jobs reserve beforehand.
+  // Allocates the memory of Refactor() and Solve(), which jobs also reserve before.
   void Prepare() {
     next_ = Check(device_.memory().Allocate(factor_.size()));
     FactorSummary made;
@@ -98,7 +98,7 @@ class Ours {
  private:
   static std::span<std::byte> Span(Buffer& buffer) { return {buffer.data(), buffer.size()}; }
 
-  // Returns false if the method's pivots cause too much fill-in.
+  // Factors by `method`. Returns false if its pivots cause too much fill-in.
   bool FactorBy(const SparseLu& method) {
     factor_ = Check(device_.memory().Allocate(Check(method.FactorBytes(analysis_, a_.dtype))));
     workspace_ = Check(
@@ -121,7 +121,7 @@ class Ours {
   double analysis_seconds_ = 0;
 };
 
-// Runs one round of one solver. Calls `prepare` after the factorization.
+// Runs one round of one solver, with prepare() after the factorization. `x` becomes the solution.
 template <class Solver, class Prepare>
 Seconds RunOnce(Solver& solver, const std::vector<double>& b, std::vector<double>& x,
                 const Prepare& prepare) {
@@ -158,7 +158,7 @@ class Comparison {
       if (libraries_[library.name].rounds.back()[kFactor] > bound)
         hopeless_.push_back(library.name);
     }
-    ours_.rounds.clear();  // these were warm-up
+    ours_.rounds.clear();  // the first run was a warm-up
     for (auto& [library, times] : libraries_) {
       if (!std::ranges::count(hopeless_, library)) times.rounds.clear();
     }
@@ -170,7 +170,7 @@ class Comparison {
     }
   }
 
-  // Adds a record for each phase.
+  // Adds a record for each phase to `records`, and one for the factors to `factors`.
   void Describe(nlohmann::ordered_json& records, nlohmann::ordered_json& factors) const {
     for (const Phase phase : {kFactor, kRefactor, kSolve}) records.push_back(Describe(phase));
     nlohmann::ordered_json factor = {{"matrix", name_}};
@@ -200,7 +200,7 @@ class Comparison {
     times.error = BackwardError(view, x, b_);
   }
 
-  // Returns the ratio of our time to the fastest library's, round by round.
+  // Returns the ratio of our time to the fastest library's in each round.
   std::vector<double> Ratios(Phase phase) const {
     std::vector<double> ratios;
     for (size_t round = 0; round < ours_.rounds.size(); ++round) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures sequences of matrices with one pattern on the host, step by step: KLU's refactorization
-// alone, as a method, in a job, and in a step of a series.
+// Measures sequences of matrices with one pattern on the host, step by step. Compares KLU's
+// refactorization alone with the method `klu`, a job with this method, and a step of a series.
 //   host_sparse_series_bench [ROUNDS [SEQUENCE ...]] > RESULT.json
-// SEQUENCE: a folder of the shared real matrices whose files begin with J_.
+// SEQUENCE is a folder of the shared real matrices with files named J_*.
 #include <klu.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::vector<testing::PackedSparse> ReadSequence(const std::string& folder) {
   return steps;
 }
 
-// Runs KLU with its defaults, including its own ordering of the diagonal blocks.
+// Runs KLU alone, with its defaults and its ordering of the diagonal blocks.
 void RunBare(const std::vector<testing::PackedSparse>& steps, Microseconds& times) {
   klu_common common;
   klu_defaults(&common);
@@ -97,7 +97,7 @@ SparseFactorizeOptions Options(const Device& device, const Analysis& analysis) {
   return options;
 }
 
-// Runs the numeric phase alone, then as a job.
+// Runs the numeric phase of the method alone, then the job.
 void RunJobs(Device& device, const std::vector<testing::PackedSparse>& steps,
              const SparseFactorizePlan& plan, Microseconds& times) {
   const std::unique_ptr<ExecutionContext> context = Check(device.CreateContext());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Inputs and methods of the benchmarks of dense LU on a GPU.
+// Inputs and methods of the benchmarks of dense LU on a GPU. Functions exit on an error.
 #ifndef CROUT_TESTS_BENCH_LU_RUNS_H_
 #define CROUT_TESTS_BENCH_LU_RUNS_H_
 
@@ -23,11 +23,11 @@ struct LuShape {
   int64_t cols;
 };
 
-// One input in device memory, and fresh copies of it to factor.
+// A matrix in device memory, and the copy that methods factor.
 template <class T>
 class LuInput {
  public:
-  // `host`: column-major.
+  // `host` is the matrix, column-major. `context` must outlive the object.
   LuInput(cuda::Context& context, LuShape shape, const std::vector<T>& host)
       : context_(context),
         shape_(shape),
@@ -43,7 +43,8 @@ class LuInput {
   MatrixView<T> a() { return {a_.as<T>(), shape_.rows, shape_.cols, shape_.rows}; }
   int64_t* ipiv() { return ipiv_.as<int64_t>(); }
 
-  // Returns the seconds of `enqueue` on a fresh copy, until the device is done.
+  // Restores the copy. Returns the seconds of enqueue(), which factors the copy, until its end on
+  // the device.
   double Factor(const std::function<void()>& enqueue) {
     Check(context_.ops().CopyOnDevice(original_.data(), a_.data(), bytes_));
     Check(context_.Synchronize());
@@ -53,11 +54,11 @@ class LuInput {
     });
   }
 
-  // Returns |PA - LU|_1 / (n |A|_1 eps) of the last factor.
+  // Returns |PA - LU|_1 / (n |A|_1 eps) of the last factor, which must be square.
   double FactorRatio() {
     return FactorRatioOnDevice(context_, View(original_), {View(a_), ipiv(), UnitDiagonal::kL});
   }
-  // Returns the largest element of the last U over the matrix's.
+  // Returns the largest magnitude in the last U over `max_abs`, the largest in the matrix.
   double Growth(double max_abs) {
     Check(context_.ops().InspectFactor(View(a_), /*unit_in_u=*/false, ipiv(), {}));
     Check(context_.Synchronize());
@@ -78,7 +79,7 @@ class LuInput {
   Buffer ipiv_;
 };
 
-// Returns the value at `from` in device memory after all enqueued work.
+// Waits for all enqueued work and returns the value at `from` in device memory.
 inline int ReadInt(cuda::Context& context, const int* from) {
   int value = 0;
   Check(context.ops().CopyToHost(from, &value, sizeof(value)));
@@ -86,7 +87,7 @@ inline int ReadInt(cuda::Context& context, const int* from) {
   return value;
 }
 
-// cusolverDnXgetrf for any shape.
+// Runs cusolverDnXgetrf for a matrix of any shape. Info() returns the info of the last run.
 template <class T>
 class Getrf {
  public:
@@ -122,6 +123,7 @@ class Getrf {
   std::vector<std::byte> host_workspace_;
 };
 
+// Runs crout_lu for a matrix of any shape. Info() returns the info of the last run.
 template <class T>
 class CroutLuRun {
  public:

@@ -2,9 +2,9 @@
 
 // Measures the speed of reading Matrix Market text, in bytes of text per second.
 //
-// Argument 0 reads everything in one thread. With a pool of N threads, the calling thread only
-// copies, and helps to parse after the last byte. MB/s/core is text over the processor time of all
-// threads, which is meaningful even on a busy machine.
+// With argument 0, one thread reads everything. With argument N, a pool of N threads parses; the
+// calling thread copies, and helps to parse after the last byte. MB/s/core is the amount of text
+// over the processor time of all threads, which is meaningful also on a busy machine.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -28,7 +28,8 @@ constexpr int kPieceBytes = 1 << 20;
 constexpr int kEntries = 2000000;
 constexpr int kN = 20000;
 
-// Returns entries by columns, as in typical files, with 17 digits ("%.17g") or few ("%.6g").
+// Returns a coordinate file with entries by columns, as in typical files. `format` is "%.17g" or
+// "%.6g".
 std::string MakeCoordinateText(const char* format) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
@@ -89,7 +90,7 @@ void BM_Coordinate17DigitsGzip(benchmark::State& state) {
   Read(state, compressed, Text(0).size());
 }
 
-// The time of the calling thread for 1 MiB; a thread of the RPC layer waits this long.
+// Measures the time of the calling thread for 1 MiB. A thread of the RPC layer waits for this time.
 void BM_AppendAlone(benchmark::State& state) {
   ThreadPool pool(1);
   const std::string& text = Text(0);
@@ -102,7 +103,7 @@ void BM_AppendAlone(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
 }
 
-// Parsing alone, without copying, assembly or threads.
+// Measures parsing alone, without copying, assembly or threads.
 void BM_ParseSegment(benchmark::State& state) {
   const std::string& text = Text(static_cast<int>(state.range(0)));
   const size_t body = text.find('\n', text.find('\n') + 1) + 1;
@@ -129,7 +130,7 @@ BENCHMARK(BM_ParseSegment)->Arg(0)->Arg(1)->Arg(2);
 }  // namespace crout
 
 int main(int argc, char** argv) {
-  // Add the context that every result has; the framework adds the date.
+  // The result needs the header of other results; the framework adds the date.
   benchmark::AddCustomContext("device", crout::host::ProcessorName());
   benchmark::AddCustomContext("commit", CROUT_COMMIT);
   benchmark::Initialize(&argc, argv);

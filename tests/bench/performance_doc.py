@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the performance pages from kept results and published figures.
 
-The sources are tests/bench/results and tests/bench/published. The pages are docs/performance.md, a short
-page, and its subpages in docs/studies and docs/performance; also the tables in docs/series.md and README.md.
-No figure is typed by hand.
+Reads tests/bench/results and tests/bench/published. Writes docs/performance.md, a short page, its subpages in
+docs/studies and docs/performance, and the tables in docs/series.md and README.md. All figures on these pages are
+generated.
 
     performance_doc.py            write the pages
     performance_doc.py --check    fail and show the difference if a page is not up to date
 
-Needs Python's standard library alone.
+Needs only Python's standard library.
 """
 
 import argparse
@@ -34,7 +34,7 @@ the script.
 
 READER = "For readers who compare methods, devices and libraries."
 
-# Benchmarks whose results are lists of records: the heading, and the page that has them.
+# Benchmarks with results that are lists of records: {benchmark: (heading, page)}.
 KEPT = {
     "gpu_lu": ("Dense LU on a GPU beside cuSOLVER's getrf", "dense_lu"),
     "gpu_lu_profile": ("Limits of dense LU on a GPU", "dense_lu"),
@@ -60,8 +60,7 @@ KEPT = {
     "gpu_service": ("The parts of the service on a GPU", "service"),
 }
 
-# The rows of the short page: a benchmark, one of its tables, its rows by the values of some columns, and its
-# columns.
+# The tables of the short page: (benchmark, table, {column: values of the shown rows}, shown columns).
 EXPECT = (
     ("gpu_lu", "square", {"dtype": ["f64", "c64"]}, ("dtype", "rows", "getrf, ms", "crout lu, ms", "crout lu times faster", "crout lu tflops",
                                                      "portable times faster")),
@@ -81,7 +80,7 @@ EXPECT = (
     ("service", "latency", {}, ("n", "bare getrf, µs", "last byte to reply, µs", "extra, µs", "round trip, µs")),
     ("tls", "tls_latency", {}, ("n", "plain median, µs", "tls median, µs", "extra, µs", "plain p99, µs", "tls p99, µs")),
 )
-# Pictures of the short page, one of each kind.
+# The pictures of the short page, one of each kind.
 SHOWN = ("bddc_iterations", "block_lu", "gauss_jordan", "levels_maxwell_5", "mean_curvature", "profile_h100_f64", "sections_bp_1400",
          "series_jumps_0.0001")
 RESULTS = "performance/results.md"
@@ -92,10 +91,10 @@ FOLDED = 25  # tables with at least this many rows are folded
 class Page:
     name: str
     title: str
-    what: str  # one line, used on the short page and at the top of its own
-    source: str = ""  # the published source
+    what: str  # one line for the short page and for the top of this page
+    source: str = ""  # the publication
     folder: str = "performance"
-    more: typing.Callable = lambda of_kind: []  # sections besides those of KEPT
+    more: typing.Callable = lambda of_kind: []  # returns sections besides those of KEPT
     pictures: tuple = ()  # patterns of names in docs/images
 
     @property
@@ -110,7 +109,7 @@ def kind(result):
 
 
 def context(result):
-    """Returns device, commit and date from either place where a benchmark stores them."""
+    """Returns device, commit and date, which a result has at its top or in its "context"."""
     where = result.get("context", result)
     return [where["device"], where["commit"], where["date"][:10]]
 
@@ -122,7 +121,7 @@ def result_list(all_results):
 
 
 def folded(table):
-    """Returns the table as Markdown; a table with many rows is folded."""
+    """Returns the table as Markdown. Tables with many rows are folded."""
     if len(table.rows) < FOLDED:
         return table.markdown()
     head, *rest = table.markdown().partition("\n| ")
@@ -143,15 +142,15 @@ def source(result):
 
 
 def times_count(result):
-    """Returns whether the times of a result count. They do not on a busy machine, nor for the published
-    variant of the iterative method, which is run for its sweeps and accuracy.
+    """Returns whether the times of a result count. Times on a busy machine do not count, nor times of the
+    published variant of the iterative method, which runs for its sweeps and accuracy.
     """
     return not results.busy(result) and not any("variant" in case.get("parameters", {}) and "iterations" in case
                                                 for case in result["cases"])
 
 
 def run_of(result):
-    """Returns the device and the name of the run from the file's name: "H100, thesis"."""
+    """Returns the device and, from the file's name, the name of the run, as in "H100, thesis"."""
     words = result["file"].removeprefix("crout_bench_").split("_")[:-1]
     words = [word for word in words if not re.fullmatch(r"[ah]\d+|host|\d+cores?", word)]
     return ", ".join([results.device_label(result), *([" ".join(words)] if words else [])])
@@ -164,11 +163,11 @@ def iterative_crout(of_kind):
     for result in some:
         if times_count(result):
             continue
-        made = published.tolerances(result)  # Without tolerances, show the result's sweeps and factors.
+        made = published.tolerances(result)  # for results without tolerances: sweeps and factors
         if not made:
             made = published.sweeps(result)
             blocks = [] if results.busy(result) else published.thread_blocks(result)
-            # Thread blocks were run on few matrices and do not affect the factors.
+            # Results with thread blocks have few matrices, and thread blocks do not affect the factors.
             made += blocks or whole_set.tables(result, timed=False)
         made += [table for dtype in published.FILES for table in published.solvers(result, dtype)]
         plain = [case for case in results.cases([result]) if "parameters" not in case]
@@ -198,7 +197,7 @@ def lu_methods(of_kind):
 
 
 def kept_tables(of_kind, benchmark, key, title):
-    """Returns a section with the table from each result that has it."""
+    """Returns a section for each result that has the table."""
     pairs = [(result, service.table(result, key)) for result in of_kind.get(benchmark, [])]
     return [section(title, [table], source(result)) for result, table in pairs if table is not None]
 
@@ -291,7 +290,7 @@ CAPTIONS = {
 
 
 def shown(patterns, up=""):
-    """Returns Markdown for the matching pictures of docs/images, by name, under the caption of their kind."""
+    """Returns Markdown for the matching pictures of docs/images, sorted by name, below the captions of their kinds."""
     lines = []
     for beginning, caption in CAPTIONS.items():
         found = sorted({path for one in patterns for path in (DOCS / "images").glob(f"{one}.svg") if path.name.startswith(beginning)})
@@ -310,33 +309,33 @@ def page_text(page, of_kind):
             continue
         for result in of_kind.get(name, []):
             made = service.tables(result)
-            if made:  # a result with nothing but a trace has only a picture
+            if made:  # a result that has only a trace has no table
                 parts.append(section(title, made, source(result)))
     return "\n".join(parts)
 
 
 def some_rows(table, wanted):
-    """Returns the rows that have one of the given values in each given column."""
+    """Returns the table with the rows that match `wanted`, {column: values}."""
     at = {table.header.index(name): values for name, values in wanted.items()}
     rows = [row for row in table.rows if all(row[k] in values for k, values in at.items())]
     return Table(table.title, table.header, rows, table.note)
 
 
 def some_columns(table, wanted):
-    """Returns the `wanted` columns that exist; older results may lack newer columns."""
+    """Returns the table with the `wanted` columns that it has. Older results may lack newer columns."""
     there = [name for name in wanted if name in table.header]
     at = [table.header.index(name) for name in there]
     return Table(table.title, there, [[row[k] for k in at] for row in table.rows], table.note)
 
 
 def expected(title, page, result, table):
-    """Returns a part of the short page. Its heading links to the full page."""
+    """Returns a part of the short page, with a heading that links to the full page."""
     begin = f"### [{title}]({page.path})\n\n{source(result)}\n\n**{table.title}**\n"
     return begin + "\n" + "\n".join(table.markdown().split("\n")[2:])
 
 
 def beside_the_published(of_kind):
-    """Returns the totals of the thesis's methods and ours, from the result with the most shared matrices."""
+    """Returns a part with the totals of the thesis's methods and ours, for the result with the most shared matrices."""
     crout = [result for result in of_kind.get("crout", []) if times_count(result)]
     found = [(result, table) for result in crout for table in whole_set.tables(result, timed=True) if table.title.startswith("Totals")]
     if not found:
@@ -369,7 +368,7 @@ FIGURES = ("<!-- Written by tests/bench/performance_doc.py. -->\n", "<!-- Until 
 
 
 def with_figures(page, table):
-    """Returns a hand-written page with the table between its two marks and the note below the table."""
+    """Returns a hand-written page with the table and its note between the page's two marks."""
     begin, end = FIGURES
     before, rest = page.read_text(encoding="utf-8").split(begin)
     after = rest.split(end)[1]

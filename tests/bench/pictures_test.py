@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws pictures of made-up results and checks their texts: origins, limits, inaccurate points.
+"""Tests the texts in pictures of invented results: origins, limits and marks of inaccurate points.
 
 Exits with 77 if matplotlib is missing.
 
@@ -38,7 +38,7 @@ ITERATIONS = {"start": "cold", "section_size": 8, "sections": 2, "total_sweeps":
 
 
 def result(ratio):
-    """Returns a result in which methods other than the reference have the factor ratio `ratio`."""
+    """Returns a result whose methods, except for the reference, have the factor ratio `ratio`."""
     warm = {"sequence": {"delta": 1e-3, "step": 1}}
     cases = [case("getrf", 16, 0.1), case("getrf", 64, 0.1), case("pcm", 16, ratio), case("pcm", 64, 0.1),
              case("icm", 16, ratio, iterations=ITERATIONS), case("getrf", 16, 0.1, **warm),
@@ -97,7 +97,7 @@ LEVELS = HEAD | {"benchmark": "gpu_sparse", "cases": [], "front_levels": [
 
 
 def draw(*some_results):
-    """Returns {name of the picture: its text}, and the text of "report.html" if there is one."""
+    """Returns {name of a picture or of "report.html": text}."""
     with tempfile.TemporaryDirectory() as directory:
         files = [pathlib.Path(directory) / f"result{k}.json" for k in range(len(some_results))]
         for file, some_result in zip(files, some_results):

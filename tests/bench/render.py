@@ -4,7 +4,7 @@
 
     render.py RESULT.json [RESULT.json...] -o DIRECTORY [--format=svg|png]
 
-From other results it makes pictures only: the traces of series, the Poisson problem, mean curvature flow, the
+For results of other benchmarks, draws only pictures: traces of series, the Poisson problem, mean curvature flow,
 levels of sparse matrices, block_lu and Gauss-Jordan elimination.
 
 Needs matplotlib 3.6 or newer and numpy (Debian: python3-matplotlib).
@@ -26,7 +26,7 @@ MAX_HEAT_MAPS = 24
 
 
 def heat_maps(all_results, cases):
-    """Yields (name, figure, cases) for the iterative cases that have a map, cold starts first."""
+    """Yields (name, figure, cases) for iterative cases with a map of sweeps, cold starts first."""
     patterns = {(p["matrix"], p["dtype"]): p for x in all_results for p in x["patterns"]}
     iterative = [c for c in cases if "sweeps" in c.get("iterations", {}) and results.timed(c)]
     iterative.sort(key=lambda c: (c.get("sequence", {}).get("step", 0), c["n"]))
@@ -38,7 +38,7 @@ def heat_maps(all_results, cases):
 
 
 def groups(all_results):
-    """Returns [(heading, (name, figure, cases shown)...)]. Heat maps are made one at a time."""
+    """Returns [(heading, [(name, figure, cases)])]. The heat maps are a generator, which draws one at a time."""
     cases = results.cases(all_results)
     dtypes = results.dtypes(cases)
 
@@ -56,7 +56,7 @@ def groups(all_results):
 
 
 def pictures_alone(all_results):
-    """Yields (name, figure, results shown) for pictures that are not on the page."""
+    """Yields (name, figure, results) for pictures that are not on the page."""
     for result in all_results:
         for one in result.get("traces", []):
             yield trace.name(one), trace.picture(one), [result]

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures time series by each strategy, and a factorization of every matrix by the vendor's getrf,
-// in turn step by step, so that clock changes and other load affect all alike. Times are from A and
-// B in device memory to X in host memory. Prints one JSON object:
+// Measures time series with each strategy, and a factorization of each matrix by the vendor's
+// getrf. All take turns in each step, so that clock changes and other load affect all of them.
+// Times are from A and B in device memory to X in host memory. Prints one JSON object:
 //
 //   series_bench [N,N... [STEPS [ROUNDS [FAMILY,FAMILY... [CHANGE]]]]]
 //
-// By default all families run. For families requested by name, every step of `auto` is recorded,
-// too. FAMILY "files" stands for all series of real problems. They need $CROUT_MATRICES, the
-// directory of the shared matrices, and have their own orders and steps.
+// By default, all families run. For families requested by name, the result also has each step of
+// `auto`. The FAMILY "files" is all series of real problems. They need CROUT_MATRICES, the
+// directory of the shared matrices, and have fixed orders and numbers of steps.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -40,12 +40,12 @@ class Subject {
       : context_(context), n_(n), dtype_(dtype), x_(n * SizeOf(dtype)) {}
   virtual ~Subject() = default;
 
-  // A system on the device. Steps do not modify it.
+  // A system in device memory. Steps do not change it.
   struct System {
     Buffer a;
     Buffer b;
-    int64_t rank = 0;  // rank of `change`; 0: no change
-    Buffer change;     // low-rank change from the previous matrix
+    int64_t rank = 0;  // rank of `change`; 0: there is no `change`
+    Buffer change;     // low-rank change of the previous matrix
   };
   void Step(const System& system) {
     const bool by_change = TakesChanges() && system.rank > 0;
@@ -66,7 +66,8 @@ class Subject {
 
  protected:
   virtual bool TakesChanges() const { return false; }
-  // Solves a step and counts its work. If `rank` is positive, `matrix` is a change of that rank.
+  // Solves a step and counts its operations. If `rank` is positive, `matrix` is a change of this
+  // rank.
   virtual void Solve(Buffer matrix, int64_t rank, Buffer b) = 0;
 
   Device& device() { return context_.device(); }
@@ -93,10 +94,10 @@ class Subject {
   std::vector<std::byte> x_;
   KernelTimings timings_;
   int factorizations_ = 0;
-  int iterations_ = 0;  // solves with a factor
-  int inaccurate_ = 0;  // steps whose X is reported as less accurate than requested
-  int unsolved_ = 0;    // steps without X
-  double worst_ = 0;    // largest backward error of the others
+  int iterations_ = 0;  // number of solves with a factor
+  int inaccurate_ = 0;  // number of steps with an X that is less accurate than requested
+  int unsolved_ = 0;    // number of steps without X
+  double worst_ = 0;    // largest backward error of the steps with X
 
  private:
   Buffer Copy(const Buffer& from) {
@@ -108,7 +109,7 @@ class Subject {
   std::vector<double> seconds_;
 };
 
-// Factors and solves every matrix by the vendor's routines.
+// Factors and solves each matrix by the vendor's routines.
 class VendorSubject final : public Subject {
  public:
   using Subject::Subject;
@@ -137,10 +138,10 @@ class VendorSubject final : public Subject {
 struct Strategy {
   const char* name;
   const char* algorithm = "auto";
-  // Iterations allowed with the old factor; unset: the cost model decides.
+  // Maximum number of iterations with the old factor; unset: the cost model decides.
   std::optional<int> iterations = std::nullopt;
-  bool warm = false;    // a new factor starts from the old one
-  bool update = false;  // low-rank changes are solved by Woodbury's formula
+  bool warm = false;    // new factors start from the old factor
+  bool update = false;  // solves after low-rank changes use Woodbury's formula
 };
 
 class SeriesSubject final : public Subject {
@@ -148,7 +149,7 @@ class SeriesSubject final : public Subject {
   SeriesSubject(ExecutionContext& context, int64_t n, DType dtype, const Strategy& strategy)
       : Subject(context, n, dtype), strategy_(strategy) {}
 
-  // One record per step, for a picture.
+  // Returns one record per step, for a picture.
   const nlohmann::ordered_json& trace() const { return trace_; }
 
  private:
@@ -181,7 +182,7 @@ class SeriesSubject final : public Subject {
       matrix.source = matrix_ ? SeriesSource::kKept : SeriesSource::kFactor;
       matrix.change = MatrixChange{MatrixChange::Kind::kLowRank, rank};
       matrix.update_rank = update_rank_;
-      // The update-only strategy makes a new factor when the rank limit of updates is reached.
+      // The strategy of updates alone makes a new factor at the rank limit of updates.
       const bool at_end = strategy_.iterations && ChangedRank(matrix) > MaxUpdateRank(n_);
       if (strategy_.update && at_end) options.max_iterations = 0;
     }
@@ -193,7 +194,7 @@ class SeriesSubject final : public Subject {
         context_, plan, start, {std::move(arriving), std::move(b), {}}, x_.data(),
         [] { return false; }, timings_);
     if (strategy_.warm && !result.ok()) {
-      // The iteration did not converge. In a real series, the client decides how to continue.
+      // The iteration did not converge. In a real series, the client decides what follows.
       ++unsolved_;
       return;
     }
@@ -255,7 +256,7 @@ class SeriesSubject final : public Subject {
   const Strategy strategy_;
   std::optional<SeriesModel> model_;
   std::optional<Factorization> factor_;
-  std::optional<Factorization> matrix_;  // the last matrix, unless it is the factor's
+  std::optional<Factorization> matrix_;  // the last matrix, unless it is the matrix of the factor
   std::optional<Factorization> solution_;
   int64_t update_rank_ = 0;
   double first_seconds_ = 0;
@@ -272,11 +273,11 @@ Buffer Upload(ExecutionContext& context, const std::vector<double>& values) {
 
 // The results of one strategy on one family over all rounds.
 struct Tally {
-  std::vector<double> steps;   // seconds of each step that has an older factor
-  std::vector<double> totals;  // of each round
+  std::vector<double> steps;   // seconds of each step after the first
+  std::vector<double> totals;  // seconds of these steps in each round
 };
 
-// Runs all strategies on one family in turn.
+// Compares all strategies for one family.
 class Comparison {
  public:
   Comparison(ExecutionContext& context, const SeriesFamily& family, int64_t n, int steps)
@@ -308,7 +309,7 @@ class Comparison {
     }
   }
 
-  // Reports the results. Counts are those of the last round.
+  // Adds the results to `result`. Counts are of the last round.
   void Report(bool with_trace, nlohmann::ordered_json& result) const {
     for (const auto& [name, subject] : subjects_) {
       const Tally& tally = tallies_.at(name);
@@ -334,18 +335,18 @@ class Comparison {
   }
 
  private:
-  // The iterative method is measured up to this order, and in one round only, because it would
-  // dominate the total time. On two cores, a step of order 1000 takes it as long as 20
+  // Returns the largest order of the iterative method, which runs in only one round. It would
+  // dominate the total time: on two cores, its step of order 1000 takes as long as 20
   // factorizations.
   int64_t LargestWarm() const {
     return context_.device().info().kind == DeviceKind::kHost ? 512 : 2048;
   }
   static constexpr const char* kAuto = "auto";
 
-  // Returns the subject for this turn of step `time`. The first turn finds an idle device; the
-  // others find caches filled by the previous subject. The order therefore rotates, so that each
-  // subject has each turn, and follows each of its neighbors, equally often. It rotates over rounds
-  // too, for series of two steps.
+  // Returns the subject of this turn in step `time`. At the first turn the device is idle; at later
+  // turns, caches have data of the previous subject. The order therefore rotates: each subject has
+  // each turn, and follows each of its neighbors, equally often. It also rotates over rounds,
+  // because some series have two steps.
   size_t InTurn(size_t turn, size_t time) const {
     const size_t size = subjects_.size();
     const size_t first = time % size;
@@ -386,12 +387,13 @@ class Comparison {
   int64_t n_;
   int steps_;
   size_t rounds_ = 0;
-  std::vector<std::pair<std::string, std::unique_ptr<Subject>>> subjects_;  // of the last round
+  std::vector<std::pair<std::string, std::unique_ptr<Subject>>> subjects_;  // in the last round
   const SeriesSubject* auto_ = nullptr;
   std::map<std::string, Tally> tallies_;
 };
 
-// Returns whether the command line selects the family. No names: all. `change` 0: any.
+// Returns whether the command line selects the family. Without names, it selects all families, and
+// with `change` 0 all rates of change.
 bool IsSelected(const SeriesFamily& family, const std::vector<std::string>& names, double change) {
   if (change != 0 && family.change != change) return false;
   return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -413,11 +415,11 @@ int RunSeriesBench(Device& device, const std::string& name, int argc, char** arg
   nlohmann::ordered_json result = ResultHeader(name, device.info());
   for (size_t i = 0; i < orders.size(); ++i) {
     for (const SeriesFamily& family : AllSeriesFamilies(matrices == nullptr ? "" : matrices)) {
-      // Series from files have a fixed order.
+      // Series from files have fixed orders, so they run once.
       if (!IsSelected(family, only, change) || (family.of_files && i > 0)) continue;
       Comparison comparison(*context, family, std::stoll(orders[i]), steps);
       for (int round = 0; round < rounds; ++round) comparison.Round(round + 1 == rounds);
-      // Traces of all families would be too large. Two kinds of drift suffice for a picture.
+      // Traces of all families would be too large, and pictures need only two families.
       const bool with_trace = !only.empty() || family.name == "random" || family.name == "jumps";
       comparison.Report(with_trace, result);
     }

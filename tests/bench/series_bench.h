@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The benchmark of time series, for any device.
+// The benchmark of time series on any device (series_bench.cc).
 #ifndef CROUT_TESTS_BENCH_SERIES_BENCH_H_
 #define CROUT_TESTS_BENCH_SERIES_BENCH_H_
 
@@ -10,7 +10,8 @@
 
 namespace crout {
 
-// Runs the benchmark and returns the exit code. `name` is the benchmark's name in its result.
+// Runs the benchmark with the arguments of main() and returns the exit status. `name` is the
+// benchmark's name in its result. Exits on an error.
 int RunSeriesBench(Device& device, const std::string& name, int argc, char** argv);
 
 }  // namespace crout

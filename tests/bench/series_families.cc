@@ -15,18 +15,18 @@
 namespace crout {
 namespace {
 
-// Modifies the drifting matrix of one step before it is solved. `a` is a copy for this step only: n
-// x n, column-major, real.
+// Changes the drifting matrix of one step only. `a` is a copy of it: n x n, column-major, real.
+// Steps count from 0.
 using Event = void (*)(int step, int64_t n, std::vector<double>& a);
 
 struct DriftKind {
   double change = 0;
-  bool dominant = false;  // has n added to its diagonal
+  bool dominant = false;  // n is added to the diagonal
   DType dtype = DType::kFloat64;
   Event event = nullptr;
 };
 
-// A random matrix whose entries all drift, and a slowly varying right-hand side.
+// A random matrix in which all entries drift, and a right-hand side that changes slowly.
 class Drift final : public Sequence {
  public:
   Drift(const DriftKind& kind, int64_t n, int steps) : Sequence(n, steps, kind.dtype), kind_(kind) {
@@ -49,8 +49,7 @@ class Drift final : public Sequence {
 
  private:
   void Change() {
-    // Each column has its own generator, so that the numbers do not depend on the number of
-    // threads.
+    // Each column has a generator, so that numbers do not depend on the number of threads.
     const int64_t threads = std::max(1U, std::thread::hardware_concurrency());
     {
       std::vector<std::jthread> pool;
@@ -65,9 +64,9 @@ class Drift final : public Sequence {
 
   void ChangeColumn(int64_t j) {
     std::minstd_rand random(static_cast<uint32_t>((step_ + 1) * n_ + j + 1));
-    random.discard(2);  // the first numbers of adjacent seeds are alike
+    random.discard(2);  // the first numbers of adjacent seeds are similar
     std::uniform_real_distribution<double> uniform(-1, 1);
-    const int64_t parts = static_cast<int64_t>(a_.size()) / n_;  // per column
+    const int64_t parts = static_cast<int64_t>(a_.size()) / n_;  // number per column
     for (int64_t i = 0; i < parts; ++i) a_[i + j * parts] += kind_.change * uniform(random);
   }
 
@@ -87,20 +86,21 @@ void Jump(int step, int64_t n, std::vector<double>& a) {
   }
 }
 
-// Makes a column empty in a single step.
+// Sets a column to zero in one step.
 void BecomeSingular(int step, int64_t n, std::vector<double>& a) {
   constexpr int kWhen = 10;
   if (step == kWhen) std::fill_n(a.begin(), n, 0.0);
 }
 
-// Moves the diagonal from n to -n and back, in forty steps each way.
+// Adds n to the diagonal, changes this to -n in forty steps, and back in forty steps.
 void ChangeSigns(int step, int64_t n, std::vector<double>& a) {
   const double diagonal = static_cast<double>(n) * std::cos(std::numbers::pi * step / 40);
   for (int64_t i = 0; i < n; ++i) a[i + i * n] += diagonal;
 }
 
-// Makes blocks of order two with a diagonal of n for four steps, then of 1e-12 n for four. With the
-// pivots of the first step, entries would grow by 1e12 in the fifth.
+// Sets diagonal blocks of order two. Their diagonal is n for four steps and 1e-12 n for the next
+// four. With the pivots of the first step, entries would grow by a factor of 1e12 in the fifth
+// step.
 void ExchangePivots(int step, int64_t n, std::vector<double>& a) {
   const double large = static_cast<double>(n);
   const double on = step % 8 < 4 ? large : 1e-12 * large;
@@ -111,8 +111,8 @@ void ExchangePivots(int step, int64_t n, std::vector<double>& a) {
   }
 }
 
-// Mean curvature flow of a graph over the square [-1, 1]^2 by semi-implicit finite differences. A
-// has five diagonals. The right-hand side is u of the previous step, which is 0 on the boundary.
+// Mean curvature flow of a graph over the square [-1, 1]^2, by semi-implicit finite differences. A
+// has five diagonals. The right-hand side is u of the previous step; u is 0 on the boundary.
 class CurvatureFlow final : public Sequence {
  public:
   CurvatureFlow(int64_t grid, int steps)
@@ -143,20 +143,20 @@ class CurvatureFlow final : public Sequence {
   }
 
  private:
-  static constexpr double kStep = 0.1;  // time step over the square of the grid's width
+  static constexpr double kStep = 0.1;  // time step over the square of the grid spacing
 
   bool Inside(int64_t i, int64_t j) const {
     return i > 0 && j > 0 && i + 1 < grid_ && j + 1 < grid_;
   }
   double Slope(int64_t to, int64_t from) const { return (u_[to] - u_[from]) / width_; }
-  // sqrt(1 + |grad u|^2) by forward differences, which are taken as zero at the far ends.
+  // Returns sqrt(1 + |grad u|^2) from forward differences, which are zero at the last points.
   double Area(int64_t i, int64_t j) const {
     const int64_t k = i + j * grid_;
     const double x = i + 1 < grid_ ? Slope(k + 1, k) : 0;
     const double y = j + 1 < grid_ ? Slope(k + grid_, k) : 0;
     return std::sqrt(1 + x * x + y * y);
   }
-  // The same by the mean of forward and backward differences.
+  // Returns sqrt(1 + |grad u|^2) from the mean square of forward and backward differences.
   double MeanArea(int64_t k) const {
     double sum = 0;
     for (const int64_t to : {k + 1, k - 1, k + grid_, k - grid_}) {
@@ -181,7 +181,7 @@ class CurvatureFlow final : public Sequence {
     a_[k + k * n_] = diagonal;
   }
 
-  // Returns A^-1 u by Gauss-Seidel iteration. The diagonal is much larger than the rest.
+  // Returns A^-1 u by Gauss-Seidel iteration, which converges because the diagonal is large.
   std::vector<double> Solved() const {
     constexpr int kSweeps = 60;
     std::vector<double> x = u_;
@@ -206,9 +206,8 @@ class CurvatureFlow final : public Sequence {
   std::vector<double> u_;
 };
 
-// A random matrix with elements between pairs of unknowns that are switched on and off, one in each
-// step. They are as large as the matrix, so that each rank-one change makes the previous factor
-// useless.
+// A random matrix. Each step connects a pair of unknowns by a rank-one change. The change is as
+// large as the matrix, so that it makes the previous factor useless.
 class Switches final : public Sequence {
  public:
   Switches(int64_t n, int steps) : Sequence(n, steps, DType::kFloat64) {

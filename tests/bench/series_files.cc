@@ -15,7 +15,7 @@
 namespace crout {
 namespace {
 
-// A matrix from a file, dense, by columns.
+// A dense matrix from a file, column-major.
 struct FileMatrix {
   int64_t rows = 0;
   std::vector<double> values;
@@ -59,7 +59,7 @@ class FileSequence final : public Sequence {
   size_t next_ = 0;
 };
 
-// Returns the files in the directory whose names begin with `prefix`, by name.
+// Returns the files in the directory whose names begin with `prefix`, sorted by name.
 std::vector<std::string> FilesIn(const std::string& directory, const std::string& prefix) {
   std::vector<std::string> paths;
   for (const auto& file : std::filesystem::directory_iterator(directory)) {

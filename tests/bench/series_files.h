@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Time series that are stored as Matrix Market files.
+// Time series in Matrix Market files.
 #ifndef CROUT_TESTS_BENCH_SERIES_FILES_H_
 #define CROUT_TESTS_BENCH_SERIES_FILES_H_
 
@@ -12,18 +12,17 @@
 
 namespace crout {
 
-// Paths of the matrices and of their right-hand sides, step by step.
+// The paths of the matrices and of their right-hand sides, one per step.
 struct FileSeries {
   std::string name;
   std::vector<std::string> matrices;
   std::vector<std::string> rhs;
 };
 
-// Returns the sequences of real problems among the shared matrices in `directory`.
+// Returns the series of real problems in `directory`, the directory of the shared matrices.
 std::vector<FileSeries> FileSeriesIn(const std::string& directory);
 
-// Opens a series. Exits if a file cannot be read, since a benchmark has no caller to return an
-// error to.
+// Opens a series. Exits if a file cannot be read.
 std::unique_ptr<Sequence> OpenFileSeries(const FileSeries& files);
 
 }  // namespace crout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Measures the service from outside. Build: `ninja service_bench`. Run: `service_bench [host|cuda:0]`.
+# The service from outside. Build: `ninja service_bench`. Run: `service_bench [host|cuda:0]`.
 foreach(name service_bench dynamic_batch_bench)
   add_executable(${name} "${PROJECT_SOURCE_DIR}/tests/bench/${name}.cc")
   target_link_libraries(${name} PRIVATE

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures the service from outside: a real croutd on this machine, over TCP and over a Unix
+// Measures the service from outside, with a croutd on this machine, over TCP and over a Unix
 // socket. Prints one JSON object with the device, the commit and the date:
 //   service_bench [DEVICE [PART...]] > result.json
 //
-//   concurrency  factorizations of order 512 by one client in sequence, and by eight at once.
-//   payload      a 512 MiB matrix, with new contents each time, from the client's buffer to memory
-//                that the device can factor from. A solution shows that it arrived completely.
-//   series       a step of a time series from the client's side, with its matrix sent in full, as a
-//                change of 0.1 % of its entries, and as a change of rank 8; and the server's part.
-//   batch        Factorize of a batch of 1000 matrices of orders 1 to 64 from the client's side,
-//   and
-//                the server's time to receive it.
-//   latency      from the last byte of a 256 x 256 matrix to the reply handed to gRPC, beside the
-//                vendor's routine alone on the same device.
+//   concurrency  factorizations of order 512 by one to eight concurrent clients
+//   payload      the transfer of a 512 MiB matrix, with new contents each time, from the client's
+//                buffer to memory from which the device can factor. A solution checks all entries.
+//   series       a step of a time series for the client and in the server. The client sends the
+//                full matrix, a change of 0.1 % of its entries, or a change of rank 8.
+//   batch        Factorize of a batch of 1000 matrices of orders 1 to 64 for the client, and the
+//                server's time to receive it
+//   latency      the time from the last byte of a 256 x 256 matrix to the reply for gRPC, and of
+//                the vendor's routine alone on the same device
 
 #include <algorithm>
 #include <chrono>
@@ -47,11 +46,11 @@ constexpr int kPayloadRounds = 5;
 constexpr int64_t kLatencyOrder = 256;
 constexpr int kLatencyRounds = 301;
 constexpr int64_t kConcurrencyOrder = 512;
-constexpr int kConcurrencyJobs = 40;  // per client and round
+constexpr int kConcurrencyJobs = 40;  // number per client and round
 constexpr int kConcurrencyRounds = 7;
 
-// Fills `a` with entries uniform in [-1, 1) that depend on the seed. The diagonal is increased, so
-// that solutions are accurate.
+// Fills `a` (n x n) with entries uniform in [-1, 1) that depend on `seed`. n is added to the
+// diagonal, so that solutions are accurate.
 void Fill(uint64_t seed, int64_t n, std::vector<double>& a) {
   std::mt19937_64 generator(seed);
   for (double& v : a) v = static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
@@ -83,7 +82,7 @@ std::unique_ptr<client::Client> ClientOf(const std::string& address) {
 
 struct PayloadRound {
   double gigabytes_per_second = 0;
-  double rss_growth_mib = 0;  // beyond the payload, after the last byte was sent
+  double rss_growth_mib = 0;  // growth after the last byte was sent, without the payload
 };
 
 PayloadRound RunPayload(client::Client& client, pid_t daemon, const std::vector<double>& a) {
@@ -98,7 +97,7 @@ PayloadRound RunPayload(client::Client& client, pid_t daemon, const std::vector<
   options.set_equilibrate(v1::EQUILIBRATE_OFF);
   const v1::Factor factor =
       Check(client.Factorize(client::MatrixSource::Dense(a, n, n), options, {}, call));
-  // A x = A 1 has the solution 1 only if every entry arrived in its place.
+  // The solution of A x = A 1 is 1 only if each entry arrived in its place.
   const std::vector<double> b = RowSums(a, n);
   std::vector<double> x(n);
   client::SpanSink sink(absl::MakeSpan(x));
@@ -128,7 +127,7 @@ nlohmann::ordered_json BenchPayload(const std::string& device) {
       Fill(++seed, kPayloadOrder, a);
       const PayloadRound result = RunPayload(*client, daemon.process().pid(), a);
       rates.push_back(result.gigabytes_per_second);
-      // In later rounds the daemon's memory is already mapped.
+      // In later rounds, the daemon's memory is already mapped.
       if (round == 0) rss_growth = result.rss_growth_mib;
     }
     cases.push_back({{"transport", transport},
@@ -150,7 +149,7 @@ std::unique_ptr<Device> OpenDevice(const std::string& name) {
   return host::MakeDevice({});
 }
 
-// Returns the median seconds of the vendor's getrf alone, with all memory allocated.
+// Returns the median seconds of the vendor's getrf alone, without allocations.
 double BareGetrf(Device& device, const std::vector<double>& a) {
   const int64_t n = kLatencyOrder;
   auto context = Check(device.CreateContext());
@@ -203,7 +202,7 @@ nlohmann::ordered_json BenchLatency(const std::string& device_name) {
           {"round_trip_us", 1e6 * Median(round_trip)}};
 }
 
-// Returns factorizations per second by `clients` at once, each on its own connection.
+// Returns the factorizations per second of `clients` concurrent clients, each with a connection.
 double Throughput(const e2e::Daemon& daemon, int clients, const std::vector<double>& a) {
   std::vector<std::unique_ptr<client::Client>> connections;
   for (int i = 0; i < clients; ++i) connections.push_back(ClientOf(daemon.address()));
@@ -245,12 +244,14 @@ nlohmann::ordered_json BenchConcurrency(const std::string& device_name) {
 }
 
 struct SeriesRound {
-  double step = 0;  // seconds from the client's side
+  double step = 0;  // seconds, measured by the client
   double receive = 0;
-  double work = 0;  // without receiving and sending
+  double work = 0;  // seconds in the server without receiving and sending
 };
 
-// Runs a series: two steps with full matrices, then steps with what `change` makes of the matrix.
+// Runs a series: two steps with full matrices, then `steps` steps. change(step, a, send) changes
+// the matrix, passes the new matrix or its change to `send`, and returns the seconds that send
+// returns.
 template <class Change>
 std::vector<SeriesRound> RunSeries(std::shared_ptr<client::Client> client, int64_t n, int steps,
                                    Change change) {
@@ -317,7 +318,7 @@ nlohmann::ordered_json BenchSeries(const std::string& device_name) {
       std::vector<int32_t> cols;
       std::vector<double> values;
       for (int64_t k = 0; k < count; ++k) {
-        const int64_t at = (k * 997 + step) % (n * n);  // new positions each step
+        const int64_t at = (k * 997 + step) % (n * n);  // new positions in each step
         rows.push_back(static_cast<int32_t>(at % n));
         cols.push_back(static_cast<int32_t>(at / n));
         values.push_back(a[at] += kDrift * uniform(generator));

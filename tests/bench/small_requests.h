@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Small requests of many clients to one croutd.
+// Small requests of many clients to one croutd. Functions exit if a call fails.
 #ifndef CROUT_TESTS_BENCH_SMALL_REQUESTS_H_
 #define CROUT_TESTS_BENCH_SMALL_REQUESTS_H_
 
@@ -18,8 +18,9 @@
 
 namespace crout {
 
+// A system A x = b of order n. `a` is n x n, column-major.
 struct SmallProblem {
-  // Fills the system with random numbers, always the same.
+  // `a` has random numbers, which are the same each time; `b` is ones.
   explicit SmallProblem(int64_t n);
 
   int64_t n;
@@ -27,7 +28,7 @@ struct SmallProblem {
   std::vector<double> b;
 };
 
-// A phase of a call as reported by the server, in seconds.
+// A phase of a call: its name in results, and its seconds in the server's timings.
 struct ServerPhase {
   const char* name;
   double (*seconds)(const v1::Timings& timings);
@@ -43,13 +44,13 @@ inline constexpr ServerPhase kServerPhases[] = {
     {"server_us", [](const v1::Timings& t) { return t.total_seconds(); }},
 };
 
-// A daemon, with or without batching of calls, and its clients, each on its own connection. Exits
-// if a call fails.
+// A daemon, with or without batching of calls, and its clients, each with a connection.
 class SmallRequests {
  public:
   using Call = std::function<void(client::Client&)>;
 
-  // Starts the daemon. Every client makes one call, and the daemon keeps a factor of the problem.
+  // Starts the daemon, with batching of calls if `gather`. Each client makes one call, and the
+  // daemon keeps a factor of `problem`, which must outlive the object.
   SmallRequests(const std::string& device, bool gather, int clients, const SmallProblem& problem);
 
   bool gather() const { return gather_; }
@@ -58,14 +59,14 @@ class SmallRequests {
   client::Client& first() { return *clients_.front(); }
   pid_t daemon() { return daemon_.process().pid(); }
 
-  // Calls by one client: a description, which computes nothing; a solve with the kept factor; a
-  // factorization with a solve.
+  // Make one call: a description of the kept factor, which computes nothing, a solve with the kept
+  // factor, and a factorization with a solve. Thread-safe for different clients.
   void DescribeKept(client::Client& client) const;
   v1::Timings Solve(client::Client& client) const;
   static v1::Timings FactorAndSolve(client::Client& client, const SmallProblem& problem);
 
-  // Returns the calls per second of all clients together. Each client makes its next call right
-  // after the previous reply.
+  // Returns the calls per second of all clients together. Each client runs on a thread and makes
+  // its next call after the previous reply.
   double Throughput(const Call& call);
 
  private:
@@ -73,7 +74,7 @@ class SmallRequests {
   const SmallProblem& problem_;
   e2e::Daemon daemon_;
   std::vector<std::unique_ptr<client::Client>> clients_;
-  std::string kept_;  // handle of a factor
+  std::string kept_;  // handle of the kept factor
 };
 
 }  // namespace crout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Backward errors of solutions of sparse systems, for benchmarks.
+// Backward errors of sparse systems, for benchmarks.
 #ifndef CROUT_TESTS_BENCH_SPARSE_CASES_H_
 #define CROUT_TESTS_BENCH_SPARSE_CASES_H_
 
@@ -13,7 +13,8 @@
 
 namespace crout {
 
-// Returns the normwise backward error for one right-hand side.
+// Returns the backward error |b - A x| / (|A| |x| + |b|) in infinity norms, for one right-hand
+// side. `x` and `b` have n elements.
 inline double BackwardError(const SparseView<double>& a, const std::vector<double>& x,
                             const std::vector<double>& b) {
   double residual = 0, norm_a = 0, norm_x = 0, norm_b = 0;

@@ -35,7 +35,7 @@ class Umfpack final : public LibrarySolver {
     umfpack_dl_free_symbolic(&symbolic_);
     umfpack_dl_free_numeric(&numeric_);
   }
-  Umfpack(const Umfpack&) = delete;  // owns the library's memory
+  Umfpack(const Umfpack&) = delete;
   Umfpack& operator=(const Umfpack&) = delete;
 
   void Factor() override {
@@ -81,7 +81,7 @@ class Klu final : public LibrarySolver {
     klu_free_numeric(&numeric_, &common_);
     klu_free_symbolic(&symbolic_, &common_);
   }
-  Klu(const Klu&) = delete;  // owns the library's memory
+  Klu(const Klu&) = delete;
   Klu& operator=(const Klu&) = delete;
 
   void Factor() override {

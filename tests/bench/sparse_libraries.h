@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sparse LU of other libraries, for benchmarks only.
+// Sparse LU of other libraries, only for benchmarks.
 #ifndef CROUT_TESTS_BENCH_SPARSE_LIBRARIES_H_
 #define CROUT_TESTS_BENCH_SPARSE_LIBRARIES_H_
 
@@ -12,21 +12,21 @@
 
 namespace crout {
 
-// One library with its defaults on one matrix, which must outlive the object. Call Factor first,
-// then Refactor and Solve any number of times. Exits if the library fails.
+// A library with its defaults, for one matrix. The matrix must outlive the object. Call Factor()
+// first, then Refactor() and Solve() any number of times. Exits if the library fails.
 class LibrarySolver {
  public:
   virtual ~LibrarySolver() = default;
 
-  // Analyzes and factors.
+  // Analyzes and factors the matrix.
   virtual void Factor() = 0;
-  // Factors again with the analysis of Factor. KLU also reuses its pivots.
+  // Factors again with the analysis of Factor(). KLU also reuses the pivots.
   virtual void Refactor() = 0;
-  // x := A^-1 x, without refinement.
+  // Overwrites `x`, n elements, with A^-1 x. Uses no refinement.
   virtual void Solve(std::vector<double>& x) = 0;
 };
 
-// A library. `make` copies a matrix into the library's format.
+// A library. make() creates its solver, with a copy of the matrix in the library's format.
 struct SparseLibrary {
   std::string_view name;
   std::unique_ptr<LibrarySolver> (*make)(const SparseView<double>& a, int64_t nonzeros);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the kept results with later commits to the code that they measure, and the number of changed lines.
+"""Lists the kept results, the later commits to the code that they measure, and the number of changed lines.
 
 usage: stale.py
 
-A changed line need not change a figure: the list shows what to check and what to measure again first.
+A changed line may leave all figures unchanged. The list shows which results to check, and to measure again first.
 """
 
 import pathlib
@@ -14,8 +14,8 @@ from performance_doc import HERE, context, kind
 from report import results
 
 GPU = "kernels/cuda/"
-# The code that a benchmark measures: paths, or folders below the result's device. For "crout" the result's
-# methods decide.
+# {benchmark: measured code}. The code is paths, or folders of the kernels of the result's device. For "crout", it
+# depends on the methods in the result.
 CODE = {
     "gpu_lu": [f"{GPU}crout_lu", f"{GPU}blocked"],
     "gpu_lu_profile": [f"{GPU}crout_lu", f"{GPU}blocked"],
@@ -55,7 +55,7 @@ def paths(result):
     if kind(result) == "crout":
         methods = {case["algorithm"] for case in result["cases"]}
         found = sorted({FOLDERS.get(method, method) for method in methods} | {"solve"})
-        # All solvers share a folder, and the plain loops belong to the benchmark itself.
+        # All solvers are in one folder, and the plain loops are in the benchmark.
         return [f"{kernels}/{folder}" for folder in found if (HERE.parents[1] / kernels / folder).is_dir()]
     return [path if "/" in path else f"{kernels}/{path}" for path in CODE[kind(result)]]
 
@@ -65,8 +65,8 @@ def git(*arguments):
 
 
 def since(result):
-    """Returns (base commit, subjects of the later commits). If the result's own commit is not in this
-    repository, the base is the last commit before its day.
+    """Returns (base commit, subjects of later commits to the measured code). The base is the result's commit or, if
+    that is not in this repository, the last commit before the result's day.
     """
     commit = context(result)[1]
     if git("cat-file", "-e", commit).returncode != 0:
@@ -77,7 +77,7 @@ def since(result):
 
 
 def lines_of_code(commit, result):
-    """Returns the number of lines added and removed since, without comments, inclusions and blank lines."""
+    """Returns the number of lines added and removed since `commit`, without comments, includes and blank lines."""
     changed = git("diff", "-w", "--unified=0", f"{commit}..HEAD", "--", *paths(result)).stdout.splitlines()
     lines = [line[1:].strip() for line in changed if line[:1] in ("+", "-") and not line.startswith(("+++", "---"))]
     return sum(bool(line) and not line.startswith(("//", "#")) for line in lines)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// SuperLU's sequential LU, with columns ordered by COLAMD.
+// Sequential LU of SuperLU, with COLAMD.
 #include <slu_ddefs.h>
 
 #include <memory>
@@ -35,7 +35,7 @@ class SuperLu final : public LibrarySolver {
     Destroy_SuperMatrix_Store(&a_);
     StatFree(&statistics_);
   }
-  SuperLu(const SuperLu&) = delete;  // owns the library's memory
+  SuperLu(const SuperLu&) = delete;
   SuperLu& operator=(const SuperLu&) = delete;
 
   void Factor() override {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures the cost of TLS: two real croutds on this machine over TCP, with TLS and without, in
-// turn. Prints one JSON object with the device, the commit and the date:
+// Measures the cost of TLS: two croutds on this machine over TCP, with and without TLS, in turn.
+// Prints one JSON object with the device, the commit and the date:
 //   tls_bench > result.json
 //
-//   tls_latency  a solve with a cached factor of order 256 and one right-hand side over open
-//                connections, from the client's side.
-//   tls_upload   a 512 MiB matrix, and several at once on separate connections, from the client's
-//                buffer until the server has received all of it and refuses it for its last value,
-//                NaN, so that nothing is factored. Reported are all bytes over that time.
+//   tls_latency  the time of the client for a solve with a cached factor of order 256 and one
+//                right-hand side, over open connections
+//   tls_upload   bytes per second of 512 MiB matrices, one or several at once on separate
+//   connections.
+//                The server receives each matrix completely and refuses it, without factoring it,
+//                because its last value is NaN.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -35,7 +36,7 @@ constexpr int kLatencyRounds = 2001;
 constexpr int64_t kPayloadOrder = 8192;  // 512 MiB of float64
 constexpr int kPayloadRounds = 5;
 
-// A daemon with TLS, a daemon without, and their clients.
+// A daemon with TLS and a daemon without TLS.
 class Daemons {
  public:
   Daemons() {
@@ -112,7 +113,7 @@ void Upload(client::Client& client, const std::vector<double>& a) {
   }
 }
 
-// Uploads run concurrently, at most one per core, or four if there are fewer cores.
+// Measures 1, 4 and 8 concurrent uploads. Eight need eight cores.
 nlohmann::ordered_json BenchUpload(const Daemons& daemons, unsigned cores) {
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   std::vector<double> a(kPayloadOrder * kPayloadOrder, 1.0);

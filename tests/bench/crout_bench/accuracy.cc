@@ -13,7 +13,7 @@
 namespace crout::bench {
 namespace {
 
-// Sets `most` to the larger value. Keeps a NaN, unlike std::max.
+// Sets `most` to the larger value, or to NaN if one of them is NaN.
 void Raise(double& most, double value) {
   if (!(value <= most)) most = value;
 }
@@ -32,7 +32,7 @@ double SumAbs(const T* values, int64_t count) {
   return sum;
 }
 
-// Views `values`, which holds the parts of numbers, as elements of type T.
+// Views `values`, the real numbers or their interleaved parts, as elements of type T.
 template <class T>
 std::span<const T> ElementsOf(const std::vector<double>& values) {
   return {reinterpret_cast<const T*>(values.data()), values.size() * sizeof(double) / sizeof(T)};
@@ -44,7 +44,7 @@ auto DispatchWide(DType dtype, F&& f) {
   return IsComplex(dtype) ? f(TypeTag<std::complex<double>>{}) : f(TypeTag<double>{});
 }
 
-// u := L u, where L is the lower triangle of lu.
+// Computes u := L u, where L is the lower triangle of lu.
 void MultiplyLower(std::span<const double> lu, int64_t n, CBLAS_DIAG diag, double* u) {
   cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, diag, n, n, 1.0, lu.data(), n, u,
               n);
@@ -56,7 +56,7 @@ void MultiplyLower(std::span<const std::complex<double>> lu, int64_t n, CBLAS_DI
               n);
 }
 
-// r := r - A x.
+// Computes r := r - A x.
 void SubtractProduct(std::span<const double> a, std::span<const double> x, int64_t n, int64_t nrhs,
                      double* r) {
   cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, n, nrhs, n, -1.0, a.data(), n, x.data(), n,
@@ -71,7 +71,7 @@ void SubtractProduct(std::span<const std::complex<double>> a,
               x.data(), n, &one, r, n);
 }
 
-// Returns L U: U as a full matrix, multiplied by L from the left.
+// Returns the product L U of the triangles in lu (n x n).
 template <class T>
 std::vector<T> Product(std::span<const T> lu, int64_t n, bool unit_in_l) {
   std::vector<T> u(n * n, T{});
@@ -83,7 +83,7 @@ std::vector<T> Product(std::span<const T> lu, int64_t n, bool unit_in_l) {
   return u;
 }
 
-// Computes column j of PA by applying the interchanges in order.
+// Sets `column` to column j of PA. The interchanges are applied in order.
 template <class T>
 void PermuteColumn(std::span<const T> a, const std::vector<int64_t>& ipiv, int64_t n, int64_t j,
                    std::vector<T>& column) {

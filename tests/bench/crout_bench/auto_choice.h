@@ -11,9 +11,10 @@
 
 namespace crout::bench {
 
-// Computes, for the cases of one matrix and type, the time of the method that `auto` chooses over
-// the best time. Only cases with default parameters count that pivot and whose factor ratio is
-// below 30 (or was not measured). Returns nullopt if the choice of `auto` is not among them.
+// Compares the median time of the method that `auto` chooses with the best median time. `cases` are
+// the results for one matrix of order n and type. Only cases with pivoting, default parameters, no
+// zero pivot and a factor ratio below 30 (or none) count. Returns the times in seconds, their ratio
+// and the methods, or nullopt if the choice of `auto` has no such case.
 std::optional<Json> CompareAuto(const Device& device, DType dtype, int64_t n, const Json& cases);
 
 }  // namespace crout::bench

@@ -25,8 +25,7 @@ std::vector<const LuAlgorithm*> ChosenAlgorithms(
       chosen.push_back(&LoopLu());
       continue;
     }
-    // Any order and type will do: only `auto` depends on them, and its choice is reported for every
-    // matrix.
+    // The order and type affect only `auto`, and each matrix has a separate report of its choice.
     const auto algorithm = FindAlgorithm(device, name, DType::kFloat64, 1000);
     if (algorithm.ok()) {
       chosen.push_back(*algorithm);
@@ -37,8 +36,8 @@ std::vector<const LuAlgorithm*> ChosenAlgorithms(
   return chosen;
 }
 
-// Returns those of the `wanted` block sizes that the method supports, or 0, its own choice, if it
-// supports none.
+// Returns the block sizes in `wanted` that the method supports. If there are none, returns 0, the
+// method's default.
 std::vector<int> BlocksFor(const BlockSizes& taken, const std::vector<int>& wanted) {
   std::vector<int> blocks;
   std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(blocks), [&](int block) {

@@ -39,7 +39,7 @@ Peer MakePeer(const Problem& problem, const Workbench& bench, int64_t nrhs, std:
   return peer;
 }
 
-// Runs the solver once to check its solution.
+// Runs the solver once and adds the backward error of its solution.
 absl::Status AddBackwardError(const std::vector<double>& a, const std::vector<double>& b,
                               const Problem& problem, int64_t nrhs, const RightHandSides& rhs,
                               Peer& peer) {

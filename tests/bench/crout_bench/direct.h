@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Compares direct solvers with a factorization and a solve for as many right-hand sides as rows.
+// Compares direct solvers with a factorization and a solve.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_DIRECT_H_
 
@@ -14,8 +14,9 @@
 
 namespace crout::bench {
 
-// Appends a JSON object for getrf with getrs and for every direct solver of the device, with one
-// right-hand side and with n. Appends nothing if the device has no direct solver.
+// Appends a JSON object to `cases` for getrf with getrs and for each direct solver of the device,
+// with 1 and with n right-hand sides. Appends nothing if the device has no direct solver. `bench`
+// has the matrix of `problem`.
 absl::Status RunDirect(Workbench& bench, const Problem& problem, const Options& options,
                        Json& cases);
 

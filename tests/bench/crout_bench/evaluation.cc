@@ -16,8 +16,8 @@ namespace {
 
 bool Never() { return false; }
 
-// Largest number of sections per side for which a map of the sweeps is printed; pictures show no
-// more.
+// Largest number of sections per side for which a result has a map of the sweeps. Pictures do not
+// show larger maps.
 constexpr int64_t kMaxSections = 64;
 
 Json SweepsByRows(const IterationReport& report) {
@@ -59,7 +59,7 @@ std::vector<std::byte> Ones(DType dtype, int64_t n) {
   return Packed(dtype, ones);
 }
 
-// Solves A x = 1, the thesis' right-hand side.
+// Solves A x = b for a b of ones, as in the thesis.
 absl::StatusOr<SolveSummary> SolveOnes(const Workbench& bench, const Factorization& factor,
                                        int refine, KernelTimings& timings) {
   ExecutionContext& context = bench.context();

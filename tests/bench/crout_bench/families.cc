@@ -39,7 +39,8 @@ const CubePlace* FindPlace(std::string_view family) {
   return nullptr;
 }
 
-// Uniform in [-1, 1). std::uniform_real_distribution differs between standard libraries.
+// Returns a number uniform in [-1, 1). std::uniform_real_distribution differs between standard
+// libraries.
 double Uniform(Generator& generator) {
   return static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
 }
@@ -53,7 +54,7 @@ void MakeThesis(int64_t n, Generator& generator, std::vector<double>& a) {
 
 void MakeDominant(int64_t n, Generator& generator, std::vector<double>& a) {
   for (double& v : a) v = Uniform(generator);
-  // |a_ii| >= n - 1, and the n - 1 other elements of a row are below 1 in magnitude.
+  // |a_ii| >= n - 1. The other n - 1 elements of a row have magnitudes of at most 1.
   for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += static_cast<double>(n);
 }
 
@@ -67,7 +68,7 @@ void MakeArrow(int64_t n, Generator& generator, std::vector<double>& a) {
   }
 }
 
-// The matrix of the second step, the first with gradients.
+// Returns the matrix of the second step, the first step with gradients.
 std::vector<double> MakeMeanCurvature(int64_t grid) {
   MeanCurvatureFlow flow(grid);
   flow.Advance();

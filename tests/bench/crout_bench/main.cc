@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures LU methods on one device over matrices from files and generated ones. Prints one JSON
-// object at the end, or writes it to a file and rewrites the file after each matrix:
+// Measures LU methods on one device with matrices from files and generated matrices. Prints one
+// JSON object at the end, or writes it to a file after each matrix:
 //   crout-bench --device=cuda:0 --algorithms=getrf,icmpp --generate=thesis:558,1089
 //               --matrices=DIR --dtype=f64,f32 -o result.json
-// See tests/bench/README.md.
+// tests/bench/README.md describes the options and the result.
 
 #include <iostream>
 #include <memory>

@@ -7,7 +7,7 @@
 namespace crout::bench {
 namespace {
 
-constexpr double kTimeStep = 0.1;  // divided by h^2
+constexpr double kTimeStep = 0.1;  // time step over h^2
 constexpr int kMaxSweeps = 1000;
 
 }  // namespace

@@ -18,8 +18,8 @@
 
 namespace crout::bench {
 
-// Opens "host", with the given number of threads, or "cuda:N". INVALID_ARGUMENT for other names,
-// UNIMPLEMENTED in a build without CUDA.
+// Opens "host", with `threads` threads (0: one per core), or "cuda:N". Returns INVALID_ARGUMENT for
+// another name, UNIMPLEMENTED for a GPU in a build without CUDA, and the errors of the device.
 inline absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
                                                           int threads = 0) {
   if (name == "host") return host::MakeDevice({.threads = threads});

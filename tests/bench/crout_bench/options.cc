@@ -12,7 +12,7 @@
 namespace crout::bench {
 namespace {
 
-// Adds a flag with several values, separated by commas or given repeatedly. `parse` parses each
+// Adds a flag with several values, separated by commas or in repeated flags. `parse` parses each
 // value.
 template <class T, class Parse>
 void AddList(CLI::App& app, const std::string& name, std::vector<T>& values, Parse parse,

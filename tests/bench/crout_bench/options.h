@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command-line options of crout-bench.
+// Command-line options of crout-bench. Parse functions return INVALID_ARGUMENT for invalid text.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_OPTIONS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_OPTIONS_H_
 
@@ -18,7 +18,7 @@
 
 namespace crout::bench {
 
-// Stands for the published section size, which depends on the order and the block size.
+// Value for the published section size, which depends on the order and the block size.
 inline constexpr int64_t kPublishedSection = -1;
 
 struct FamilyOrders {
@@ -28,18 +28,18 @@ struct FamilyOrders {
 
 struct Options {
   std::string device = "host";
-  int threads = 0;                      // of the host; 0: one per core
-  std::vector<std::string> algorithms;  // empty: all of the device
-  // Inputs: first the files below `matrices` whose path there matches `match`, then generated
-  // matrices.
+  int threads = 0;                      // threads of the host; 0: one per core
+  std::vector<std::string> algorithms;  // empty: all algorithms of the device
+  // The inputs are the files in `matrices` and its subfolders whose relative path matches `match`,
+  // then the generated matrices. Files with orders outside [min_n, max_n] are skipped.
   std::string matrices;
   std::string match = "*";
   int64_t min_n = 1;
   int64_t max_n = std::numeric_limits<int32_t>::max();
   std::vector<FamilyOrders> generate;
   std::vector<DType> dtypes{DType::kFloat64};
-  // Every combination of these values is a case, for algorithms that have the parameter. Unset or
-  // 0: the default.
+  // Each combination of these values is a case of the algorithms that support the parameters. Unset
+  // or 0: the default.
   std::vector<std::optional<PivotCriterion>> pivotings{std::nullopt};
   std::vector<double> tolerances{0};
   std::vector<double> absolute_tolerances{0};
@@ -47,33 +47,34 @@ struct Options {
   std::vector<int64_t> section_sizes{0};
   std::vector<int> block_sizes{0};
   int64_t sweep_limit = 0;
-  // Relative changes per step. Each gives a sequence of matrices for the iterative methods.
+  // Relative changes per step; 0: the family's own steps. Each is a sequence of matrices for the
+  // iterative methods.
   std::vector<double> warm;
-  int steps = 3;
-  bool solvers = false;  // every solver with the same factors, ten right-hand sides of ones
-  bool direct = false;   // direct solvers beside getrf and getrs, 1 and n right-hand sides
+  int steps = 3;         // number of steps of a sequence
+  bool solvers = false;  // compare all solvers with the same factors
+  bool direct = false;   // compare direct solvers with getrf and getrs
   int repetitions = 10;
-  double case_seconds = 60;  // time after which a case is repeated no more
-  int refine = 5;            // most refinement steps of the second solve
-  int64_t accuracy_limit = 12000;
-  int pattern_cells = 96;  // cells per side of a sparsity pattern; 0: none
-  std::string output;      // empty: standard output
+  double case_seconds = 60;        // a case is not repeated after this time
+  int refine = 5;                  // maximum number of refinement steps of the second solve
+  int64_t accuracy_limit = 12000;  // largest order for which factors are measured
+  int pattern_cells = 96;          // cells per side of a sparsity pattern; 0: no pattern
+  std::string output;              // empty: standard output
 };
 
 // Adds the flags to `app`. Parsing fills `options`.
 void AddOptions(CLI::App& app, Options& options);
 
-// Adds --dtype only.
+// Adds only the flag --dtype.
 void AddTypes(CLI::App& app, Options& options);
 
-// Parses for example "thesis:558,1089".
+// Parses a family and its orders, such as "thesis:558,1089".
 absl::StatusOr<FamilyOrders> ParseFamily(std::string_view text);
 
 // Parses "default", "none", "partial", "interval:LOW:HIGH" or "threshold:T". The numbers are
 // optional.
 absl::StatusOr<std::optional<PivotCriterion>> ParsePivoting(std::string_view text);
 
-// The inverse of ParsePivoting(), except for "default".
+// Formats a criterion for ParsePivoting().
 std::string FormatPivoting(const PivotCriterion& criterion);
 
 }  // namespace crout::bench

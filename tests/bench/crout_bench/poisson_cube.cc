@@ -18,11 +18,11 @@ struct Node {
   std::array<int64_t, kAxes> at;
 };
 
-// The nodes of a subdomain, m + 1 along each axis.
+// The nodes of a subdomain. Each axis has m + 1 nodes.
 class Subdomain {
  public:
   Subdomain(int64_t m, const CubePlace& place) : m_(m) {
-    // Sides in the order in which places share one more of them.
+    // The first `shared_sides` of these sides are shared.
     constexpr std::array<std::array<int, 2>, 6> kShared{
         {{0, 1}, {1, 1}, {2, 1}, {0, 0}, {1, 0}, {2, 0}}};
     for (int side = 0; side < place.shared_sides; ++side) {
@@ -43,9 +43,9 @@ class Subdomain {
   bool IsShared(const Node& node) const { return OnSides(node, true); }
   bool IsFixed(const Node& node) const { return OnSides(node, false); }
 
-  // Returns the classes of shared nodes that a constraint averages: corners by their number, then
-  // edges, then faces. Edges and faces are sorted by their position along x, y, z in descending
-  // order, where a range precedes an end.
+  // Returns the shared nodes of each constraint: corners by number, then edges, then faces. Edges
+  // and faces are sorted by their places along x, y and z, in descending order: range, high end,
+  // low end.
   std::vector<std::vector<Node>> Constraints() const {
     std::vector<std::vector<Node>> constraints;
     for (const int ranges : {0, 1, 2}) {
@@ -99,8 +99,8 @@ class Subdomain {
   std::array<std::array<bool, 2>, kAxes> shared_{};
 };
 
-// Eliminates the unknowns that are not shared, plane by plane along z. A plane's unknowns are
-// connected only to the next plane's and to the shared ones.
+// Eliminates the unknowns that are not shared, plane by plane along z. The remaining neighbors of a
+// plane's unknowns are those of the next plane and the shared unknowns.
 class Condensation {
  public:
   Condensation(const Subdomain& subdomain, double h)
@@ -138,10 +138,10 @@ class Condensation {
   }
 
  private:
-  // Planes are stored alternately before and after the shared unknowns.
+  // Even planes are before the shared unknowns, odd planes after them.
   int64_t BeginOf(int64_t z) const { return z % 2 == 0 ? 0 : plane_ + shared(); }
 
-  // Adds the elements between the planes z and z + 1. Nodes on the boundary keep only their
+  // Adds the finite elements between the planes z and z + 1. Nodes on the boundary have only a
   // diagonal entry.
   void AddElements(int64_t z) {
     const int64_t m = subdomain_.m();
@@ -170,7 +170,7 @@ class Condensation {
              element.at[2] + (corner >> 2 & 1)}};
   }
 
-  // Eliminates the unknowns [begin, begin + count) from those in [rest, rest + shared + plane).
+  // Eliminates the unknowns [begin, begin + count), and updates [rest, rest + shared + plane).
   void Eliminate(int64_t begin, int64_t count, int64_t rest) {
     if (count == 0) return;
     const int64_t others = shared() + plane_;

@@ -48,7 +48,7 @@ absl::Status CheckHeader(const MatrixMarketHeader& header, const Options& option
   return absl::OkStatus();
 }
 
-// Interleaves real and imaginary parts. Without imaginary parts, they are zero.
+// Interleaves real and imaginary parts. If `imaginary` is empty, imaginary parts are zero.
 std::vector<double> Interleave(const std::vector<double>& real,
                                const std::vector<double>& imaginary) {
   std::vector<double> parts(2 * real.size(), 0.0);
@@ -57,7 +57,7 @@ std::vector<double> Interleave(const std::vector<double>& real,
   return parts;
 }
 
-// Returns the n x n matrix that has `values` at the entries of `sparse`.
+// Returns the n x n matrix, column-major, with `values` at the entries of `sparse`.
 std::vector<double> Densify(const SparseMatrix& sparse, const std::vector<double>& values) {
   if (values.empty()) return {};
   std::vector<double> dense(sparse.rows * sparse.columns, 0.0);
@@ -69,7 +69,7 @@ std::vector<double> Densify(const SparseMatrix& sparse, const std::vector<double
   return dense;
 }
 
-// Returns the n x n elements; complex ones have interleaved parts.
+// Returns the n x n elements. Complex elements have interleaved parts.
 std::vector<double> TakeValues(MatrixMarketReader& reader, bool complex) {
   std::vector<double> real;
   std::vector<double> imaginary;
@@ -77,7 +77,7 @@ std::vector<double> TakeValues(MatrixMarketReader& reader, bool complex) {
     const SparseMatrix sparse = reader.TakeSparse();
     real = Densify(sparse, sparse.value);
     imaginary = Densify(sparse, sparse.imaginary);
-    real.resize(sparse.rows * sparse.columns);  // if there are no entries
+    real.resize(sparse.rows * sparse.columns);  // a matrix without entries
   } else {
     real = reader.TakeDense();
     imaginary = reader.TakeDenseImaginary();
@@ -85,7 +85,7 @@ std::vector<double> TakeValues(MatrixMarketReader& reader, bool complex) {
   return complex ? Interleave(real, imaginary) : real;
 }
 
-// Reads a matrix. Stops at the header if the matrix does not qualify.
+// Reads a matrix. Fails after the header if its shape, order or type is not accepted.
 absl::StatusOr<std::vector<double>> ReadDense(const fs::path& path, const Options& options,
                                               bool complex, int64_t* n) {
   std::ifstream file(path, std::ios::binary);
@@ -117,7 +117,7 @@ Problem MakeProblem(const ProblemSource& source, int64_t n, std::vector<double> 
   return Problem{source.name, source.source, n, nonzeros, std::move(values), complex};
 }
 
-// Returns the steps that follow the family's own matrix.
+// Returns a function that returns the matrix of each next step, after the family's matrix.
 std::function<std::vector<double>()> StepsOfMeanCurvature(int64_t grid) {
   auto flow = std::make_shared<MeanCurvatureFlow>(grid);
   flow->Advance();

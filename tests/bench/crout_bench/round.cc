@@ -116,7 +116,7 @@ void Round::FactorStarts() {
   for (Entry& entry : entries_) {
     if (!entry.c.traits().iterative) continue;
     auto factor = FactorOnce(bench_, entry.c);
-    // A failing method is reported with the first matrix; its next step starts cold.
+    // The first matrix's result has the error of a failed method. Its next step starts cold.
     if (factor.ok()) entry.next = *std::move(factor);
     AdvanceStart(entry);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The cases of one matrix and type, evaluated and timed together.
+// Evaluates and times all cases of one matrix and type.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_ROUND_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_ROUND_H_
 
@@ -22,29 +22,31 @@ struct Step {
   int number = 0;  // 0: the first matrix, not part of a sequence
 };
 
-// Keeps references to its arguments.
+// The cases of one matrix and of the steps that follow it. The constructor's arguments must outlive
+// the object.
 class Round {
  public:
   Round(Workbench& bench, const Problem& problem, const Options& options,
         const std::vector<const LuAlgorithm*>& algorithms);
 
-  // Factors the workbench's matrix by the iterative methods. The next step starts from these
+  // Factors the workbench's matrix by the iterative methods. The next Run() starts from these
   // factors.
   void FactorStarts();
 
-  // Appends a JSON object for each case to `cases`. `values` is the workbench's matrix. Iterative
-  // methods start from the factors of the previous step, if there is one.
+  // Appends a JSON object for each case to `cases`; the object of a failed case has its error.
+  // `values` is the workbench's matrix. Iterative methods start from the factors of the previous
+  // step, if any.
   void Run(const std::vector<double>& values, const Step& step, Json& cases);
 
-  // Returns the sparsity patterns of A and of the factor of the first successful iterative case, or
-  // null if there is none.
+  // Returns the patterns of A and of the factor of the first successful iterative case, or null if
+  // there is none.
   const Json& pattern() const { return pattern_; }
 
  private:
   struct Entry {
     Case c;
-    std::optional<Factorization> start;  // c.parameters.start refers to it
-    std::optional<Factorization> next;   // the start of the next step
+    std::optional<Factorization> start;  // c.parameters.start is a view of this factor
+    std::optional<Factorization> next;   // the next step starts from this factor
   };
 
   Json Describe(const Case& c, const Step& step) const;

@@ -133,12 +133,12 @@ absl::Status Runner::Keep(std::span<const ProblemSource> to_come) const {
 
 absl::StatusOr<Json> Runner::Run() {
   result_ = ResultHeader("crout", device_.info());
-  // For a GPU, `parallelism` counts jobs. The cores that wait for it and check its factors are the
-  // machine's.
+  // The `parallelism` of a GPU is a number of jobs. The cores of the machine check the GPU's
+  // factors.
   result_["cores"] = options_.device == "host"
                          ? device_.info().parallelism
                          : static_cast<int>(std::thread::hardware_concurrency());
-  result_["machine_cores"] = sysconf(_SC_NPROCESSORS_ONLN);  // regardless of taskset
+  result_["machine_cores"] = sysconf(_SC_NPROCESSORS_ONLN);  // taskset does not change this number
   result_["repetitions"] = options_.repetitions;
   for (const char* key : {"cases", "auto", "patterns", "skipped", "unavailable"}) {
     result_[key] = Json::array();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs every case on every matrix and collects the result.
+// Runs all cases on all matrices and returns the result.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_RUNNER_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_RUNNER_H_
 
@@ -15,13 +15,13 @@
 
 namespace crout::bench {
 
-// Receives the result so far after each matrix, with the remaining ones in its `skipped`. An error
-// ends the run.
+// Called after each matrix with the result so far; its `skipped` has the remaining matrices. An
+// error ends the run.
 using KeepResult = std::function<absl::Status(const Json& so_far)>;
 
-// Returns the result; docs/performance.md and tests/bench/README.md describe its contents. A
-// refused or failed case has its message there. Returns an error if there is nothing to run, if the
-// device cannot hold a matrix, or if `keep` fails. Reports progress on standard error.
+// Returns the result, which tests/bench/README.md describes. It has the messages of refused and
+// failed cases. Fails if the inputs cannot be listed, if the device cannot create a context or
+// becomes unhealthy, or with the error of `keep`. Writes progress to standard error.
 absl::StatusOr<Json> RunBenchmark(Device& device, const Options& options, const KeepResult& keep);
 
 }  // namespace crout::bench

@@ -19,7 +19,7 @@
 namespace crout::bench {
 namespace {
 
-// One method's factors, on the device and on the host.
+// The factors by one method, on the device and on the host.
 struct Factors {
   std::string method;
   Factorization factor;
@@ -39,7 +39,7 @@ class SolveSubject final : public Subject {
                const FactorView& factor)
       : bench_(bench), rhs_(rhs), solver_(solver), factor_(factor) {}
 
-  // Prepares the factor once, if the solver needs it.
+  // Prepares the factor if the solver needs it.
   absl::Status PrepareFactor() {
     if (!solver_.needs_preparation()) return absl::OkStatus();
     ExecutionContext& context = bench_.context();
@@ -91,7 +91,7 @@ absl::StatusOr<Factors> FactorBy(const Workbench& bench, std::string_view name,
   return factors;
 }
 
-// Conditional pivoting without an upper bound, as in the direct methods of the thesis.
+// Factors with conditional pivoting without an upper bound, like the direct methods of the thesis.
 absl::StatusOr<Factors> FactorWithUnitU(const Workbench& bench) {
   const PivotCriterion published{.rule = PivotRule::kInterval,
                                  .high = std::numeric_limits<double>::infinity()};

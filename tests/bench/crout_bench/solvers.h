@@ -14,12 +14,12 @@ namespace crout::bench {
 
 inline constexpr int64_t kSolverRhs = 10;
 
-// Appends a JSON object for every solver of the device: "algorithm" is its name, "factors" the
-// method of its factors, "nrhs" kSolverRhs. Factors with the unit diagonal in U come from `cmpp` or
-// `pcmpp` with the published rule, which exchanges pivots of at most 1e-5. Solvers that need the
-// unit diagonal in L use getrf's factors. "max_abs_diff" is max |L U P X - P B| for right-hand
-// sides of ones, where L U takes the place of the matrix: the error of the solver alone. Times
-// exclude preparation.
+// Appends a JSON object to `cases` for each solver of the device: "algorithm" is the solver,
+// "factors" is the method of its factors, and "nrhs" is kSolverRhs. Factors with the unit diagonal
+// in U are by `cmpp` or `pcmpp` with the published rule, which exchanges pivots of at most 1e-5.
+// Solvers that need the unit diagonal in L use getrf's factors. "max_abs_diff" is max |L U X - B|
+// for right-hand sides of ones, which is the error of the solver without the error of the factors.
+// Times exclude preparation. `bench` has the matrix of `problem`.
 absl::Status RunSolvers(Workbench& bench, const Problem& problem, const Options& options,
                         Json& cases);
 

@@ -31,7 +31,7 @@ class FactorSubject final : public Subject {
     return bench_.context().Synchronize();
   }
 
-  // A singular matrix is a valid result.
+  // A singular matrix is no error.
   absl::Status Check() override {
     IterationReport report;
     return case_.algorithm->Finish(bench_.context(), bench_.workspace(),

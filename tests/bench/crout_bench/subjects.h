@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Timed subjects: a factorization, a direct solve, and a factorization with a solve.
+// Subjects of timings: a factorization, a direct solve, and a factorization with a solve.
 #ifndef CROUT_TESTS_BENCH_CROUT_BENCH_SUBJECTS_H_
 #define CROUT_TESTS_BENCH_CROUT_BENCH_SUBJECTS_H_
 
@@ -15,15 +15,16 @@
 
 namespace crout::bench {
 
-// Right-hand sides in device memory that direct solves share, n x nrhs.
+// Right-hand sides in device memory, n x nrhs and column-major, that subjects overwrite in turns.
 class RightHandSides {
  public:
+  // `values` is n x nrhs, with interleaved parts if complex. `bench` must outlive the object.
   static absl::StatusOr<RightHandSides> Create(Workbench& bench, int64_t nrhs,
                                                const std::vector<double>& values);
 
-  AnyMatrix b() const;  // valid after Reset()
-  absl::Status Reset();
-  absl::StatusOr<std::vector<double>> Solution() const;  // present contents of b()
+  AnyMatrix b() const;                                   // has undefined contents before Reset()
+  absl::Status Reset();                                  // restores b()
+  absl::StatusOr<std::vector<double>> Solution() const;  // the contents of b()
 
  private:
   Workbench* bench_ = nullptr;
@@ -33,16 +34,20 @@ class RightHandSides {
   Buffer b_;
 };
 
-// Makes a subject that runs LuAlgorithm::Factor with all memory allocated and waits for it. The
-// arguments must outlive it. Ensures that the workbench has the workspace.
+// The following functions return subjects. Run() waits for the end of the operation and allocates
+// no memory, because these functions reserve the workspace of `bench`. Their arguments must outlive
+// the subject.
+
+// Returns a subject that runs LuAlgorithm::Factor. A singular matrix is no error.
 absl::StatusOr<std::unique_ptr<Subject>> MakeFactorSubject(Workbench& bench, const Case& c);
 
-// The same for DirectSolver::Solve.
+// Returns a subject that runs DirectSolver::Solve for `rhs`. Check() fails if the matrix is
+// singular.
 absl::StatusOr<std::unique_ptr<Subject>> MakeDirectSubject(Workbench& bench, RightHandSides& rhs,
                                                            const DirectSolver& solver);
 
-// The same for Factor followed by TriangularSolver::Solve for all right-hand sides, which a direct
-// solver replaces.
+// Returns a subject that runs LuAlgorithm::Factor and TriangularSolver::Solve for `rhs`, which a
+// direct solver replaces. Check() fails if the matrix is singular.
 absl::StatusOr<std::unique_ptr<Subject>> MakeFactorAndSolveSubject(Workbench& bench,
                                                                    RightHandSides& rhs,
                                                                    const LuAlgorithm& algorithm,

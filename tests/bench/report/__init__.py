@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads benchmark results and makes tables and pictures of them."""
+"""Tables and pictures of benchmark results."""

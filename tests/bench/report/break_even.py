@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When Crout pays: the table of README.md."""
+"""The table of README.md: the cases in which Crout is faster than the caller's own process."""
 
 import math
 
@@ -16,8 +16,8 @@ VALUE_BYTES = 8
 
 
 def newest(some, wanted):
-    """Returns the newest result for which `wanted` is true; of several from one day, the one with the most
-    cores.
+    """Returns the newest result for which wanted(result) is true. If a day has several results, returns the result with
+    the most cores.
     """
     return max(filter(wanted, some), key=lambda result: (result["date"][:10], result.get("cores", 0)))
 
@@ -27,13 +27,13 @@ def on_gpu(result):
 
 
 def record(result, key, **wanted):
-    """Returns the first record in the result's list `key` with these values, or {}."""
+    """Returns the first record with the values `wanted` in the result's list `key`, or {}."""
     return next((row for row in result.get(key, []) if all(row.get(name) == value for name, value in wanted.items())), {})
 
 
 def link(payload_bytes, alone, server):
-    """Describes the slowest link over which the payload and the server's work take no longer than the caller's
-    own process. Times are in seconds.
+    """Describes the slowest link with which Crout is as fast as the caller's own process. `alone` is the time of the
+    caller's process and `server` the time of the server, in seconds.
     """
     if alone <= server:
         return "never"
@@ -42,7 +42,11 @@ def link(payload_bytes, alone, server):
 
 
 def from_system(alone, first, later):
-    """Returns the first system of a sequence by which Crout has taken less time in total."""
+    """Describes the first system of a sequence after which Crout's total time is shorter.
+
+    `alone` is the caller's time for each system. `first` and `later` are Crout's times for the first and each later
+    system.
+    """
     if first <= alone:
         return "from system 1"
     if later >= alone:
@@ -70,7 +74,7 @@ class Measured:
         return record(self.direct, "cases", algorithm="getrf+getrs", nrhs=1, dtype="f64", n=n)["median_s"]
 
     def later_rhs(self, n):
-        """A solve with a kept factor. The server's time includes the overhead of a call, measured with n = 256."""
+        """Returns the row for a solve with a kept factor. The server's time includes the overhead of a call of order 256."""
         factor = record(self.direct, "cases", algorithm="getrf", dtype="f64", n=n)["median_s"]
         alone = self.lapack(n) - factor
         payload = 2 * VALUE_BYTES * n
@@ -80,7 +84,7 @@ class Measured:
                 milliseconds(payload / self.bytes_per_second() + server), "on an H100 " + link(payload, alone, server)]
 
     def dense(self, n):
-        """A new matrix and one solve."""
+        """Returns the row for a new matrix and one solve."""
         payload = VALUE_BYTES * n * n
         server = 1e-3 * (record(self.lu, "square", rows=n, cols=n, dtype="f64")["crout_lu_ms"] +
                          record(self.solve, "cached", n=n, nrhs=1, op="none")["crout_solve_ms"])
@@ -88,14 +92,14 @@ class Measured:
                 milliseconds(payload / self.bytes_per_second() + server), "on an H100 " + link(payload, self.lapack(n), server)]
 
     def step(self, n, sent):
-        """A step of a series of dense matrices, timed by its client."""
+        """Returns the row for a step of a series of dense matrices, timed by the client."""
         host, gpu = (record(result, "series", n=n, sent=sent) for result in (self.host, self.gpu))
         server = 1e-3 * (gpu["step_ms"] - gpu["receive_ms"])
         return [f"dense, n = {n:,}, each later system of a series", sent, milliseconds(self.lapack(n)), number(host["step_ms"]),
                 number(gpu["step_ms"]), "on an H100 " + link(gpu["bytes"], self.lapack(n), server)]
 
     def sparse(self, matrix):
-        """A matrix of a new pattern, then new values for that pattern, each with one solve."""
+        """Returns the row for a matrix with a new pattern, then new values for this pattern, each with one solve."""
         ours = record(self.users, "sparse_users", matrix=matrix)
         gpu = record(self.sparse_gpu, "cases", matrix=matrix)
         values = VALUE_BYTES * ours["nonzeros"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mean curvature flow: the cost of each way to make a step, and the error of its u."""
+"""Tables of mean curvature flow: the cost of each kind of step, and the error of u."""
 
 from report import results
 from report.table import Table, number, quantile
@@ -10,7 +10,7 @@ def name(flow):
 
 
 def later(flow, key):
-    """Returns the median over the steps after the first, which has no earlier factor."""
+    """Returns the median over the steps after the first. The first step has no earlier factor."""
     return quantile([step[key] for step in flow["steps"][1:]], 0.5)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An iterative factorization: sweeps by section and pivots, beside the magnitudes of A and of LU."""
+"""Picture of an iterative factorization: sweeps and pivots by section, and the magnitudes of A and of LU."""
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
@@ -8,15 +8,15 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 from report import results
 from report.style import ALARM, plt
 
-# From small to large; zeros are white.
+# Colors from small to large magnitudes. Zeros are white.
 MAGNITUDES = LinearSegmentedColormap.from_list("magnitudes", ["#ffd9a0", "#7fbf7b", "#2b7bba", "#000000"])
-SIDE = 3.3  # inches of a panel, and below it
+SIDE = 3.3  # side of a panel in inches; BOTTOM is the space below it
 BOTTOM = 1.65
-MAX_LABELS = 16  # sections per side up to which each section shows its number of sweeps
+MAX_LABELS = 16  # largest number of sections per side with labels
 
 
 def _pattern(axes, pattern, title):
-    """Draws `pattern`: letters for the largest magnitude of each cell, as crout-bench writes them."""
+    """Draws `pattern`, in crout-bench's format: a letter for the largest magnitude in each cell."""
     low, high = pattern["low"], pattern["high"]
     letters = np.array([[ord(cell) for cell in row] for row in pattern["rows"]], dtype=float)
     share = (letters - ord("a")) / (ord("z") - ord("a"))
@@ -45,7 +45,7 @@ def _sweeps(axes, iterations):
     count = len(sweeps)
     image = axes.imshow(np.ma.masked_equal(sweeps, 0), cmap="viridis", vmin=0, aspect="equal")
     image.cmap.set_bad("#f2f2f2")
-    # Insets follow the panel, whatever its aspect ratio.
+    # Insets move with the panel, which has any aspect ratio.
     bar = axes.inset_axes([1.03, 0, 0.045, 1])
     axes.figure.colorbar(image, cax=bar, label="sweeps", ticks=MaxNLocator(8, integer=True))
     bar.grid(False)
@@ -62,8 +62,8 @@ def _sweeps(axes, iterations):
 
 
 def _pivots(axes, iterations):
-    """Draws bars below the panel of sweeps, under the diagonal sections: bad elements if they are counted,
-    since each costs sweeps, otherwise pivots.
+    """Draws bars for the diagonal sections below the panel of sweeps. The bars are bad elements if they are counted,
+    because each needs more sweeps, otherwise pivots.
     """
     bad = iterations.get("bad_elements")
     pivots = bad or iterations["pivots"]
@@ -83,8 +83,8 @@ def _panel(figure, left):
 
 
 def heat_map(case, pattern):
-    """Draws a case. `pattern`: the pattern of its matrix, or None. Patterns of older results, which lack
-    magnitudes, are ignored.
+    """Draws a case. `pattern` is the pattern of its matrix, or None. Ignores patterns of older results, which have no
+    magnitudes.
     """
     if pattern and "rows" not in pattern["a"]:
         pattern = None

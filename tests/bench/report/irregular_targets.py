@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets of irregular batches and of dynamic batching, beside the newest results."""
+"""Table of the targets for irregular batches and dynamic batching, with the newest results."""
 
 from report import results as r
 from report.table import Table, number
 
-# Largest order: speed-up over cuSOLVER in 16 streams of 1000 factorizations in float64 with uniform orders.
-# Solves: half of that.
+# {largest order: speed-up over cuSOLVER in 16 streams}, for 1000 float64 factorizations with uniform orders. For
+# solves, the target is half of this speed-up.
 FACTORIZATIONS = {32: 600, 64: 230, 128: 60, 256: 24, 512: 20, 1024: 10}
 NOT_BEHIND = 1 / 1.1
 LARGE = 6144
-HOST_GAIN = 2  # over a loop of LAPACK on two cores, largest order 64
-GATHERING_GAIN, OF_EMPTY_CALLS = 10, 0.5  # the easier of the two must be met
+HOST_GAIN = 2  # speed-up over a loop of LAPACK on two cores, for orders up to 64
+GATHERING_GAIN, OF_EMPTY_CALLS = 10, 0.5  # the easier of these two targets counts
 ALONE_EXTRA_US = 20
 BATCH_OF_TRANSFER = 1.5
 
@@ -67,7 +67,7 @@ def _service(result):
 
 
 def table(of_kind, newest):
-    """Makes the table. `of_kind`: results by benchmark; `newest`: selects the result that counts."""
+    """Returns the table, or None without results. `of_kind` is {benchmark: results}; newest(results) selects one."""
     rows = []
     for benchmark, make in (("gpu_irr", _gpu), ("host_irr", _host), ("gather", _gather)):
         result = newest(of_kind.get(benchmark, []))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fronts of a sparse matrix level by level, and when each level ran."""
+"""Picture of the fronts of a sparse matrix by level, and of the time at which each level ran."""
 
 from matplotlib.ticker import MaxNLocator
 
@@ -9,7 +9,7 @@ plt = style.plt
 
 
 def by_matrix(rows):
-    """Returns {matrix: its levels, leaves first}."""
+    """Returns {matrix: rows of its levels, leaves first}."""
     matrices = {}
     for row in rows:
         matrices.setdefault(row["matrix"], []).append(row)
@@ -21,7 +21,7 @@ def name(matrix):
 
 
 def spread(axes, levels, rows, key, colour, marker, label):
-    """Draws medians, and lines from the least to the most. Sizes of 0, such as a root's border, are left out."""
+    """Draws medians, and lines from the least to the largest size. Omits sizes of 0, such as the border of a root."""
     some = [(level, row) for level, row in zip(levels, rows) if row[f"{key}_most"] > 0]
     axes.vlines([level for level, _ in some], [max(row[f"{key}_least"], 1) for _, row in some],
                 [row[f"{key}_most"] for _, row in some], color=colour, lw=2, alpha=0.35)
@@ -38,8 +38,8 @@ def timeline(axes, levels, rows, key, colour, title):
 
 
 def picture(matrix, rows):
-    """Draws the fronts, their sizes, and timelines of factorizations in batches and one by one, each on its
-    own scale.
+    """Draws the numbers and sizes of fronts, and timelines of factorizations in batches and one by one. The timelines
+    have different scales.
     """
     levels = [row["level"] for row in rows]
     figure = plt.figure(figsize=(8.4, 8.6), layout="constrained")

@@ -26,7 +26,7 @@ def head(results):
 
 
 def page(results, figures, tables):
-    """Returns the page. `figures`: [(heading, [svg])]; `tables`: of report.table."""
+    """Returns the page. `figures` is [(heading, [svg])], and `tables` has tables of report.table."""
     parts = [f"<h1>LU factorization with Crout</h1>{head(results)}"]
     for heading, pictures in figures:
         parts.append(f"<h2>{html.escape(heading)}</h2>" + "\n".join(pictures))

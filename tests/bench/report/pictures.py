@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of times, speed-ups and accuracy.
 
-Each function returns a figure, or None without data. Rings mark results of inaccurate factors.
+Each function returns a figure, or None without data. Rings mark inaccurate factors.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from report import results as r
 from report.style import ALARM, TITLE_PAD, legend_beside, limit, looks, plain_numbers, plt, ring
 
 MAX_SEQUENCES = 12
-AUTO_LIMIT = 1.1  # times the time of the fastest method
+AUTO_LIMIT = 1.1  # accepted time of auto's choice over the time of the fastest method
 INACCURATE = f"inaccurate: factor ratio\nof {r.ACCEPTED_RATIO} or more"
 
 
@@ -19,7 +19,7 @@ def _timed(cases, dtype):
 
 
 def times(cases, dtype):
-    """Draws median times over the order, with bars from minimum to maximum."""
+    """Draws median times by order, with bars from minimum to maximum."""
     some = _timed(cases, dtype)
     if not some:
         return None
@@ -71,8 +71,8 @@ def speed_up(cases, dtype):
 
 
 def accuracy(cases, dtype):
-    """Draws the quartiles of the accuracy by method: boxes, with whiskers to the extremes. Ratios that are
-    not numbers are rings at the right edge.
+    """Draws the accuracy of each method as a box of quartiles with whiskers to the extremes. Ratios that are NaN are
+    rings at the right edge.
     """
     some = _timed(cases, dtype)
     series = r.series_of(some)
@@ -83,7 +83,7 @@ def accuracy(cases, dtype):
     figure, all_axes = plt.subplots(1, 3, figsize=(10, 1.7 + 0.36 * len(series)), sharey=True,
                                     layout="constrained")
     for axes, (key, title) in zip(all_axes, figures):
-        # Zeros, from tiny matrices, cannot be shown on a logarithmic axis.
+        # A logarithmic axis cannot show zeros, which tiny matrices have.
         values = [[c[key] for c in some if c["series"] == name and c.get(key)] for name in series]
         boxes = axes.boxplot(values, vert=False, whis=(0, 100), widths=0.6, patch_artist=True,
                              medianprops={"color": "black"})
@@ -109,7 +109,7 @@ def accuracy(cases, dtype):
 
 
 def automatic(results):
-    """Draws the ratio of the time of auto's choice to the fastest method's, by order."""
+    """Draws, by order, the time of auto's choice over the time of the fastest method."""
     points = {}
     doubtful = []
     for result in results:
@@ -151,8 +151,8 @@ def _warm_speed_ups(cases):
 
 
 def warm_starts(cases):
-    """Draws the speed-up of warm starts over the reference from scratch: median, minimum and maximum of the
-    steps, for the largest matrices.
+    """Draws the speed-up of warm starts over the reference method for the largest matrices: median, minimum and
+    maximum of the steps.
     """
     points = _warm_speed_ups(cases)
     if not points:
@@ -177,9 +177,8 @@ def warm_starts(cases):
 
 
 def profile(cases, dtype):
-    """Draws a performance profile (E. D. Dolan, J. J. Moré, Math. Program. 91, 2002): for each method the
-    share of the matrices that it factors within a multiple of the fastest time. An inaccurate factor counts
-    as a failure.
+    """Draws a performance profile (E. D. Dolan, J. J. Moré, Math. Program. 91, 2002): the share of the matrices that
+    each method factors within a multiple of the fastest time. An inaccurate factor is a failure.
     """
     some = r.single_matrices(cases, dtype)
     matrices = r.by_matrix(some)

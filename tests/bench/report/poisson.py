@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Poisson problem on a cube: the published figures, and ours beside them."""
+"""Tables of the Poisson problem on a cube: published figures and ours."""
 
 import csv
 
@@ -12,7 +12,7 @@ EXACT = {"irr_lu": "MAGMA", "getrf": "cuSOLVER", "crout_lu": "cuSOLVER", "cmpp":
 
 
 def read():
-    """Returns {(figure, elements along a subdomain's edge, method): value}."""
+    """Returns the published {(figure, elements along a subdomain's edge, method): value}."""
     with open(published.DIRECTORY / "bddc.csv", newline="", encoding="utf-8") as file:
         return {(row["figure"], int(row["h_over_H"]), row["decomposer"]): float(row["value"])
                 for row in csv.DictReader(file)}
@@ -33,8 +33,8 @@ def method(row):
 
 
 def iterations(some_results):
-    """Tabulates iterations of each method, published and ours, by the size of subdomains. Our exact factors
-    are getrf's.
+    """Tabulates iterations of each method by the size of subdomains, published and ours. Our exact factors are by
+    getrf.
     """
     theirs = read()
     sizes = sorted({m for figure, m, _ in theirs if figure == FIGURES["iterations"]})
@@ -51,7 +51,7 @@ def iterations(some_results):
 
 
 def tables(result):
-    """Tabulates iterations and times, one row for each cube and method."""
+    """Tabulates iterations and times. Each cube and method has a row."""
     theirs = read()
     rows = []
     for row in result["cubes"]:

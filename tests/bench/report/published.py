@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published figures of tests/bench/published, and Crout's beside them."""
+"""Tables of the published figures in tests/bench/published and of Crout's."""
 
 import csv
 import pathlib
@@ -14,7 +14,7 @@ CITATION = ("L. M. Čejka, *Parallel Computation of LU Decomposition on GPUs for
 FILES = {"f64": "double", "f32": "single"}
 IRREGULAR = "As stated in the paper, on other machines than Crout's, in float64."
 
-# Our method, its device, and its published counterparts, of which the fastest counts.
+# (our method, its device, its published counterparts). The fastest counterpart counts.
 PAIRS = (("getrf", "cuda", ["cusolver_getrf"]), ("icmpp", "cuda", ["icm_8pp", "icm_16pp", "icm_32pp"]),
          ("pcmpp", "cuda", ["pcm_8pp", "pcm_16pp", "pcm_32pp"]), ("cmpp", "host", ["cmpp"]),
          ("icmpp", "host", ["icm_8pp", "icm_16pp", "icm_32pp"]))
@@ -52,7 +52,7 @@ def totals(kind, title):
 
 
 def _times_of_rows(rows, key, what):
-    """Formats the smallest and largest value of a ratio."""
+    """Formats the smallest and largest value of the ratio `key`."""
     values = [row[key] for row in rows if key in row]
     return f"{times(min(values))} to {times(max(values))} {what}" if values else ""
 
@@ -82,8 +82,8 @@ def _irregular_batch(batches, experiment):
 
 
 def irregular(blocks=None, batches=None):
-    """Tabulates the experiments of the paper on irregular batches, with our results for the building blocks
-    and for whole batches if given.
+    """Tabulates the experiments of the paper on irregular batches. `blocks` and `batches` are our results for the
+    building blocks and for whole batches, or None.
     """
     with open(DIRECTORY / "irregular_batches.csv", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
@@ -99,7 +99,7 @@ def irregular(blocks=None, batches=None):
 
 
 def maxwell(all_results):
-    """Tabulates the paper's numerical factorizations of Maxwell's problem, n = 614,592, and ours."""
+    """Tabulates numeric factorizations of Maxwell's problem, n = 614,592, from the paper and ours."""
     with open(DIRECTORY / "maxwell.csv", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     for result in all_results:
@@ -111,7 +111,7 @@ def maxwell(all_results):
                  "Published results (table I of the paper), and Crout's if measured. Each rate uses the source's own count of operations.")
 
 
-# Our matrices with the same definition as published ones. One of the published matrices occurs twice.
+# {published matrix: our matrix with the same definition}. One published matrix has two names.
 OURS = {"poc-8_4_2-1": "poc-8_4_2_corner", "poc-8_4_2-2": "poc-8_4_2_edge",
         "poc-8_4_2-938719427": "poc-8_4_2_corner", "poc-8_4_2-938719741": "poc-8_4_2_edge",
         "poc-5_4_2-462783752": "bddc_corner5", "poc-25_4_2-462967681": "bddc_corner25", "poc-50_4_2-464363378": "bddc_corner50",
@@ -119,12 +119,12 @@ OURS = {"poc-8_4_2-1": "poc-8_4_2_corner", "poc-8_4_2-2": "poc-8_4_2_edge",
 
 
 def our_name(matrix):
-    """Returns the name of our matrix with the same definition or the same description."""
+    """Returns the name of our matrix with the same definition or description."""
     return OURS.get(matrix, matrix.replace("Cejka", "thesis"))
 
 
 def by_our_name(kind, dtype):
-    """Returns {our name: row} of a file of published figures."""
+    """Returns {our name: row} for a file of published figures."""
     return {our_name(row["matrix"]): row for row in read(kind, dtype)}
 
 
@@ -133,7 +133,7 @@ def _kind(result):
 
 
 def _times_of(result, dtype, algorithm):
-    """Returns the case with the fastest parameters for every matrix."""
+    """Returns the case with the fastest parameters for each matrix."""
     best = {}
     for case in r.single_matrices(result["cases"], dtype):
         if case["algorithm"] != algorithm or not r.timed(case):
@@ -148,7 +148,7 @@ def _counterpart(row, names):
 
 
 def beside(result, dtype):
-    """Tabulates the matrices that a result shares with the published ones."""
+    """Tabulates the matrices that have a published figure and a figure in the result."""
     rows = []
     for algorithm, kind, names in PAIRS:
         if kind != _kind(result):
@@ -180,9 +180,7 @@ def read_sections():
 
 
 def sweeps(result):
-    """Tabulates the published variant's sweeps in our runs beside the published ones, and their largest
-    difference.
-    """
+    """Tabulates sweeps of the published variant, published and in our runs, and their largest difference."""
     theirs = read_sections()
     rows = []
     for case in r.single_matrices(result["cases"], "f64"):
@@ -192,7 +190,7 @@ def sweeps(result):
         if i.get("variant") != "published" or published_case is None or len(parameters) > 1:
             continue
         total, bad, grid = published_case
-        same_shape = len(grid) == i["sections"]  # maps are published for few sections only
+        same_shape = len(grid) == i["sections"]  # only maps with few sections are published
         apart = max((abs(a - b) for mine, row in zip(i["sweeps"], grid) for a, b in zip(mine, row)),
                     default=0) if same_shape else None
         rows.append([case["matrix"], case["n"], i["sections"], i["total_sweeps"], total,
@@ -208,7 +206,7 @@ def sweeps(result):
 
 
 def thread_blocks(result):
-    """Tabulates the published method by threads per block, beside the published times (figure 3.6)."""
+    """Tabulates times of the published method by threads per block, with the published times (figure 3.6)."""
     theirs = {dtype: by_our_name("decomposers", dtype) for dtype in FILES}
     rows = []
     for case in (case for dtype in theirs for case in r.single_matrices(result["cases"], dtype)):
@@ -224,12 +222,12 @@ def thread_blocks(result):
     return [Table("Thread blocks of the published method", header, rows, note)] if rows else []
 
 
-# Columns in the file of tolerances.
+# {tolerance: its column in the published file}.
 TOLERANCES = {0.0: "t0", 1e-10: "t1e-10", 1e-5: "t1e-5", 1e-2: "t1e-2", 1e-1: "t1e-1"}
 
 
 def tolerances(result):
-    """Tabulates sweeps and accuracy by the published, absolute processing tolerance, published and ours."""
+    """Tabulates sweeps and accuracy by the absolute tolerance of the published method, published and ours."""
     theirs = {"f64": by_our_name("tolerances", "f64"), "f32": {}}
     rows = []
     for case in (case for dtype in theirs for case in r.single_matrices(result["cases"], dtype)):
@@ -250,14 +248,14 @@ def tolerances(result):
     return [Table("Processing tolerances of the published method", header, rows, note)]
 
 
-# Our solvers and their published counterparts, of which the fastest counts.
+# {our solver: its published counterparts}. The fastest counterpart counts.
 SOLVERS = {"ss": ["SSPP"], "is": ["IS_8PP", "IS_16PP", "IS_32PP", "IS_64PP", "IS_128PP"],
            "trsm": ["CuBLAStrsmPP"], "getrs": ["CuSolverDnXgetrsPP"]}
 
 
 def solvers(result, dtype):
-    """Tabulates the solvers' own errors beside the published ones. A negative published number means no
-    result.
+    """Tabulates the solvers' errors without the errors of factors, published and ours. A negative published number
+    means that there is no result.
     """
     rows = []
     theirs = by_our_name("solvers", dtype)

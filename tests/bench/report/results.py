@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result files of crout-bench, as flat lists of cases."""
+"""Result files of crout-bench as lists of cases."""
 
 import json
 import pathlib
@@ -7,19 +7,19 @@ import pathlib
 from report.table import count
 
 REFERENCE = "getrf"
-ACCEPTED_RATIO = 30  # LAPACK's threshold of the factor ratio
+ACCEPTED_RATIO = 30  # LAPACK's threshold for the factor ratio
 DTYPES = ("f64", "f32", "c128", "c64")
 
 
 def load(path):
-    """Returns the JSON object in a result file, with the file's name."""
+    """Returns the JSON object in a result file, with the file's name as "file"."""
     result = json.loads(pathlib.Path(path).read_text())
     result["file"] = pathlib.Path(path).name
     return result
 
 
 def text(result):
-    """A result as JSON with one member a line and one element of a member's list a line, as FormatResult."""
+    """Returns a result as JSON in the format of FormatResult (bench_result.h)."""
     members = []
     for key, value in result.items():
         if isinstance(value, list) and value:
@@ -31,7 +31,7 @@ def text(result):
 
 
 def device_label(result):
-    """Returns a short name: "H100", "host (4 cores)"."""
+    """Returns a short name of the device, such as "H100" or "host (4 cores)"."""
     device = result["device"]
     if device.startswith("NVIDIA"):
         return device.split()[1]
@@ -40,18 +40,18 @@ def device_label(result):
 
 
 def origin(result):
-    """Returns device, date and commit of a result: "NVIDIA H200, 16 cores, 2026-11-23, commit 0123456789ab"."""
+    """Returns device, date and commit, as in "NVIDIA H200, 16 cores, 2026-11-23, commit 0123456789ab"."""
     cores = [count(result["cores"], "core")] if result.get("cores") else []
     return ", ".join([result["device"], *cores, result["date"][:10], f"commit {result['commit']}"])
 
 
 def busy(result):
-    """Returns whether the machine's load exceeded its cores when the result was begun."""
+    """Returns whether the machine's load exceeded its number of cores at the start of the run."""
     return result.get("load", 0) > result.get("machine_cores", result.get("cores", 1))
 
 
 def caution(result):
-    """Returns a note for tables of seconds if the machine was busy."""
+    """Returns a note for tables of seconds if the machine was busy, otherwise ""."""
     return " The machine was busy with other work, so the times are too long." if busy(result) else ""
 
 
@@ -61,7 +61,7 @@ def origins(some_cases):
 
 
 def method(case):
-    """Returns the algorithm with the parameters that differ from its defaults."""
+    """Returns the algorithm and its parameters that differ from the defaults, as text."""
     names = {"section_size": "sections of", "block_size": "blocks of", "pivoting": "pivoting",
              "tolerance": "tolerance", "absolute_tolerance": "absolute tolerance",
              "sweep_limit": "sweep limit", "variant": "variant"}
@@ -77,9 +77,9 @@ def _short(value):
 
 
 def cases(results):
-    """Returns the cases of several results, each with its device's label, its origin and its series.
+    """Returns the cases of several results. Each has also the label of its device, its origin and its series.
 
-    A series is a method on a device. The device is omitted if all results have the same one.
+    A series is a method on a device. Its name omits the device if all results have the same device.
     """
     devices = {device_label(result) for result in results}
     flat = []
@@ -94,18 +94,18 @@ def cases(results):
 
 
 def single_matrices(all_cases, dtype):
-    """Returns factorizations of one matrix: neither steps of a sequence nor direct solves."""
+    """Returns the cases without steps of sequences and direct solves."""
     return [case for case in all_cases
             if case["dtype"] == dtype and "sequence" not in case and "nrhs" not in case]
 
 
 def timed(case):
-    """Returns whether the case has a time that counts: the method met no zero pivot."""
+    """Returns whether the time of the case counts. It does not if the method found a zero pivot."""
     return "median_s" in case and case.get("info", 0) == 0
 
 
 def inaccurate(case):
-    """Returns whether the factor is inaccurate. A ratio of None stands for NaN."""
+    """Returns whether the factor is inaccurate. JSON has null for a ratio of NaN."""
     ratio = case.get("factor_ratio", 0)
     return ratio is None or ratio >= ACCEPTED_RATIO
 
@@ -120,7 +120,7 @@ def series_of(some_cases):
 
 
 def by_matrix(some_cases):
-    """Returns [(matrix, n, {series: case})] by order and name."""
+    """Returns [(matrix, n, {series: case})], sorted by order and name."""
     rows = {}
     for case in some_cases:
         rows.setdefault((case["n"], case["matrix"]), {})[case["series"]] = case
@@ -128,19 +128,19 @@ def by_matrix(some_cases):
 
 
 def about_blocks(result):
-    """Returns whether a result has only block_lu or the plain loops, and possibly getrf."""
+    """Returns whether a result has block_lu or the plain loops and, except for getrf, no other methods."""
     beside_getrf = {case["algorithm"] for case in result["cases"]} - {REFERENCE}
     return bool(beside_getrf) and beside_getrf <= {"block_lu", "lu_loop"}
 
 
 def about_direct(result):
-    """Returns whether a result has direct solvers and, besides getrf, no factorizations."""
+    """Returns whether a result has direct solvers and, except for getrf, no factorizations."""
     factored = {case["algorithm"] for case in result["cases"] if "nrhs" not in case}
     return factored <= {REFERENCE} and len(factored) < len({case["algorithm"] for case in result["cases"]})
 
 
 def reference_of(some_cases):
-    """Returns the series to compare with: getrf's, if there is one."""
+    """Returns the reference series for comparisons, which is getrf if there is one."""
     for case in some_cases:
         if case["algorithm"] == REFERENCE and "parameters" not in case:
             return case["series"]

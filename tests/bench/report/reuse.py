@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When reuse pays: the table of docs/series.md from the series benchmarks."""
+"""The table of docs/series.md, from the series benchmarks: the cases in which reuse of a factor is faster."""
 
 from report.table import Table, times
 
 DRIFTS = ("random", "dominant", "complex random")  # families with a rate of change
-TOLD = 4  # least number of steps of a listed sequence
+TOLD = 4  # smallest number of steps of a sequence in the table
 
 
 def change_of(row):
-    """Returns the rate of change, or None for sequences without one."""
+    """Returns the rate of change, or None if the sequence has no constant rate."""
     return row.get("change")
 
 
 def rows_of(result):
-    """Returns {(n, family): {change: {strategy: row}}} of a result's drifts and sequences."""
+    """Returns {(n, family): {change: {strategy: row}}} for the drifts and sequences of a result."""
     found = {}
     for row in result["series"]:
         drifts = change_of(row) is not None
@@ -32,7 +32,7 @@ def cell(pair):
 
 
 def table(of_kind):
-    """Makes a row for each order and family on a GPU and on a host, from the newest result."""
+    """Returns a table with a row for each device, order and family, from the newest results."""
     newest = {}
     for kind in ("gpu_series", "host_series"):
         for result in sorted(of_kind.get(kind, []), key=lambda one: one["date"]):

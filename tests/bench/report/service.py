@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the other benchmarks' results: one for every list of records."""
+"""Tables of the results of other benchmarks. Each list of records in a result has a table."""
 
 from report.table import Table, count, number
 
@@ -8,7 +8,7 @@ UNITS = {"us": "µs", "ms": "ms", "s": "s", "mib": "MiB"}
 
 
 def heading(key):
-    """"bare_getrf_us" as "bare getrf, µs"."""
+    """Returns the heading of a column, such as "bare getrf, µs" for "bare_getrf_us"."""
     words = key.split("_")
     if len(words) > 1 and words[-1] in UNITS:
         return " ".join(words[:-1]) + ", " + UNITS[words[-1]]
@@ -16,7 +16,7 @@ def heading(key):
 
 
 def records(title, rows, note=""):
-    """A table of objects with a column for each key; the keys that identify the case come first."""
+    """Returns a table of objects with a column for each key. The keys that identify the case are first."""
     keys = list(dict.fromkeys(key for row in rows for key in row))
     keys.sort(key=lambda key: FIRST.index(key) if key in FIRST else len(FIRST))
     return Table(title, [heading(key) for key in keys],
@@ -30,7 +30,7 @@ def _concurrency(value):
     return rows, rest
 
 
-# The heading of each list of records, and a note below it.
+# {list of records: (heading of its table, note below the table)}.
 TITLES = {
     "systems": ("Time from the matrix to a float64 solution with one right-hand side, by type of factor", ""),
     "latency": ("Time from the last byte of the request to the result, beside the vendor's routine", ""),
@@ -121,7 +121,7 @@ TITLES = {
     "fronts_one_by_one": ("All fronts in batches, beside single calls of cuSOLVER and cuBLAS in 16 streams",
                           "Level by level, measured in turn with the same assembly: medians, and the ratio of the single calls' time to Crout's with the spread of "
                           "the rounds."),
-    # For one benchmark only.
+    # Keys with a benchmark apply only to its results.
     "gpu_stripes.solve": ("The published method beside Gauss-Jordan by panels, the echelon form of [A b], and getrf with getrs",
                           "Medians, measured in turn, the last three also on the host's cores: one right-hand side, entries uniform in [1, 1000]."),
     "service.series": ("A step of a time series over loopback, by the data that it sends",
@@ -130,17 +130,17 @@ TITLES = {
                          "Medians: the analysis on the host; the numeric phase with the analysis known and the values on the GPU; the same with the data that the previous factor "
                          "holds of the analysis, as in a series; solves of one and of 16 right-hand sides without refinement."),
 }
-# Ratios of two times that are measured in turn, in each round.
+# Ratios of two times that are measured in turn in each round.
 BY_ROUNDS = ("gain", "times_faster", "numeric_ratio")
 ROUNDS_NOTE = "A ratio of times is the median of the ratios of the rounds, not the ratio of the medians."
-# Keys of a run of an iterative method within a record.
+# Keys of the runs of an iterative method in a record.
 RUN_KEYS = ["ms", "section", "sweeps", "pivots"]
-# Keys of a sparse factorization by one library.
+# Keys of a sparse factorization by a library in a record.
 SPARSE_KEYS = ["analysis_ms", "numeric_ms", "solve_ms", "lu_entries", "backward_error"]
 
 
 def flat(row):
-    """A record with the keys of its nested runs as columns."""
+    """Returns the record with the keys of its nested objects as columns."""
     columns = {}
     for key, value in row.items():
         if isinstance(value, dict):
@@ -151,7 +151,7 @@ def flat(row):
 
 
 def by_way(rows):
-    """A row for each factor with which a system was solved; the vendor's solution is not verified."""
+    """Returns a row for each kind of factor. The vendor's solution has no backward error."""
     ways = [{"n": row["n"], "family": row["family"], "factor": way, **how}
             for row in rows for way, how in row.items() if isinstance(how, dict)]
     for row in ways:
@@ -161,7 +161,7 @@ def by_way(rows):
 
 
 def table(result, key):
-    """The table of one list of records, None where the result has none."""
+    """Returns the table for the result's list of records `key`, or None if there is none."""
     value = result.get(key)
     if value is None:
         return None
@@ -184,7 +184,7 @@ def tables(result):
 
 
 def suite(result):
-    """The run of a test suite, in a sentence."""
+    """Describes the run of a test suite in a sentence."""
     real = result.get("real_matrices", {})
     programs = {test["program"] for test in result["tests"]}
     text = (f"{count(result['passed'], 'test')} of {count(len(programs), 'program')} passed, "
@@ -195,7 +195,7 @@ def suite(result):
 
 
 def google_benchmark(result):
-    """Rates of a Google Benchmark result."""
+    """Returns the table of rates of a Google Benchmark result."""
     rows = []
     for run in result["benchmarks"]:
         rate = run.get("bytes_per_second")

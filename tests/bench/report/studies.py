@@ -7,12 +7,12 @@ from report import flow, poisson, results as r, tables
 from report.style import COLOURS, MARKERS, legend_beside, looks, plain_numbers, plt
 from report.table import count
 
-UNCHANGED = 1e-17  # stands for an error of 0 on a logarithmic axis
+UNCHANGED = 1e-17  # value for an error of 0 on a logarithmic axis
 
 
 def iterations(cubes):
-    """Draws conjugate gradients' iterations over the size of subdomains by the tolerance of the local
-    factors, published and ours.
+    """Draws the iterations of conjugate gradients by the size of subdomains, for each tolerance of the local factors,
+    published and ours.
     """
     theirs = poisson.read()
     rows = [row for row in cubes if row["factors"] == "icmpp"]
@@ -25,9 +25,9 @@ def iterations(cubes):
 
     for place, (tolerance, colour, marker) in enumerate(zip(tolerances, COLOURS, MARKERS)):
         mine = [row for row in rows if row["tolerance"] == tolerance]
-        # Lines become thinner one by one, so that coinciding lines stay visible.
+        # Each line is thinner than the line before, so that coinciding lines are visible.
         axes.plot(*zip(*published(poisson.their_name(mine[0]))), "-", color=colour, lw=max(1, 5 - 2 * place))
-        # Hollow markers, because several tolerances often take as many iterations.
+        # Markers are hollow, because several tolerances often have the same number of iterations.
         axes.plot([row["m"] for row in mine], [row["iterations"] for row in mine], marker, ls="", ms=8, mew=1.4, color=colour,
                   mfc="none", label=f"tolerance {tolerance:g}")
     axes.plot([row["m"] for row in exact], [row["iterations"] for row in exact], "+", ms=11, color="black",
@@ -43,7 +43,7 @@ def iterations(cubes):
 
 
 def mean_curvature(result):
-    """Draws the effect of tolerance and start on sweeps, and the cost of each way over its error of u."""
+    """Draws the sweeps for each tolerance and start, and the cost of each kind of step over its error of u."""
     flows = result["flows"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.4), layout="constrained")
     published_ones = [one for one in flows if one["way"] == "icmpp, published"]
@@ -60,7 +60,7 @@ def mean_curvature(result):
     for name, (colour, marker) in looks(groups).items():
         points = [(flow.later(one, "ms"), max(one["steps"][-1]["error_of_u"], UNCHANGED)) for one in groups[name]]
         right.plot(*zip(*points), marker=marker, ls="-" if len(points) > 1 else "", lw=0.7, ms=7, mew=1.3, mfc="none",
-                   color=colour, label=name)  # hollow, since ways with equal costs coincide
+                   color=colour, label=name)  # hollow, because points with equal costs coincide
     right.set(xscale="log", yscale="log", xlabel="ms of a step", ylabel=f"error of u at last ({UNCHANGED:g}: none)",
               title="Each way: cost and error")
     plain_numbers(right.xaxis)
@@ -69,13 +69,13 @@ def mean_curvature(result):
 
 
 def _lines(axes, lines):
-    """Draws {name: [(x, y)]}, each with its own color and marker."""
+    """Draws {name: [(x, y)]} with a color and a marker for each name."""
     for name, (colour, marker) in looks(lines).items():
         axes.plot(*zip(*sorted(lines[name])), f"{marker}-", ms=5, lw=1, color=colour, label=name)
 
 
 def _ticks_at_points(axes, lines):
-    """Sets logarithmic axes with plain numbers, and ticks of x at the points."""
+    """Sets logarithmic axes with plain numbers, and ticks of the x axis at the points."""
     axes.set(xscale="log", yscale="log")
     ticks = sorted({x for points in lines.values() for x, _ in points})
     axes.set_xticks(ticks, [str(x) for x in ticks])
@@ -84,7 +84,7 @@ def _ticks_at_points(axes, lines):
 
 
 def blocked(some_results):
-    """Draws block_lu: times by size, and for the largest matrices the rate by block size and by threads."""
+    """Draws times of block_lu by size, and its rates for the largest matrices by block size and by threads."""
     cases = [case for case in tables.block_cases(some_results)
              if case["algorithm"] == "block_lu" and case["dtype"] == "f64"]
     if not cases:
@@ -117,8 +117,8 @@ def blocked(some_results):
 
 
 def gauss_jordan(some_results):
-    """Draws Gauss-Jordan elimination beside getrf and getrs, on a GPU and on the host, with one right-hand
-    side and with n.
+    """Draws times of Gauss-Jordan elimination and of getrf with getrs, on a GPU and on the host, for 1 and n right-hand
+    sides.
     """
     cases = [case for case in r.cases(list(filter(r.about_direct, some_results)))
              if "nrhs" in case and "median_s" in case and case["dtype"] == "f64"]

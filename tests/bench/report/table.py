@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table as Markdown or HTML, and the format of its numbers."""
+"""Tables as Markdown or HTML, and the format of their numbers."""
 
 import dataclasses
 import html
@@ -37,7 +37,7 @@ def _escape(cell):
 
 
 def number(value, digits=3):
-    """Formats significant digits, without an exponent if that is short. None is a dash."""
+    """Formats a number with significant digits, without an exponent if that is short. None is a dash."""
     if value is None:
         return "–"
     if isinstance(value, (bool, str)):
@@ -69,7 +69,7 @@ def mean(values):
 
 
 def deviation(values):
-    """Returns the standard deviation of the values as the whole population."""
+    """Returns the standard deviation of the values, which are the whole population."""
     if not values:
         return None
     return math.sqrt(sum((value - mean(values)) ** 2 for value in values) / len(values))

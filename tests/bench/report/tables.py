@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of crout-bench's results."""
+"""Tables of crout-bench's results."""
 
 from report import results as r
 from report.table import Table, count, deviation, mean, milliseconds, number, quantile, times
@@ -108,7 +108,7 @@ def iterations(cases):
 
 
 def _at_step(cases, case):
-    """Returns the peers of a case: those for the same matrix of the same sequence."""
+    """Returns the cases for the same matrix and step of a sequence as `case`."""
     return [c for c in cases if r.timed(c) and
             all(c.get(k) == case.get(k) for k in ("matrix", "dtype", "device", "sequence"))]
 
@@ -148,7 +148,7 @@ def direct(cases):
 
 
 def direct_by_device(some_results):
-    """Tabulates direct solvers on the host beside the same on a GPU, for the same systems."""
+    """Tabulates direct solvers on the host and on a GPU, for the same systems."""
     cases = [dict(case, label=r.device_label(result)) for result in some_results if r.about_direct(result)
              for case in result["cases"] if "nrhs" in case and "median_s" in case]
     rows = []
@@ -165,12 +165,12 @@ def direct_by_device(some_results):
 
 
 def capacity(case):
-    """Returns Gflop/s, counting 2 n³ / 3 operations."""
+    """Returns Gflop/s for 2 n³ / 3 operations."""
     return 2 * case["n"] ** 3 / 3e9 / case["median_s"]
 
 
 def block_cases(some_results):
-    """Returns the cases of results about block_lu and the plain loops, each with its cores."""
+    """Returns the cases of results about block_lu and the plain loops, each with its number of cores."""
     return [dict(case, cores=result["cores"]) for result in some_results if r.about_blocks(result)
             for case in result["cases"] if r.timed(case)]
 
@@ -180,8 +180,8 @@ def has_dominant(result):
 
 
 def by_size(some_results):
-    """Returns [(type, cases)] for matrices that need no pivoting: each method with its defaults on a GPU, and
-    on the fewest and most cores of a host.
+    """Returns [(type, cases)] for matrices that need no pivoting. The cases are each method with its defaults on a GPU,
+    and on the smallest and largest number of cores of a host.
     """
     hosts = [result["cores"] for result in some_results if r.about_blocks(result)]
     shown = [result for result in some_results if has_dominant(result) and
@@ -191,7 +191,7 @@ def by_size(some_results):
     return [(dtype, r.single_matrices(cases, dtype)) for dtype in r.dtypes(cases)]
 
 
-DEFAULT_BLOCK = 256  # of block_lu on the host
+DEFAULT_BLOCK = 256  # block size of block_lu on the host
 
 
 def block_of(case):
@@ -206,7 +206,7 @@ def _blocked_method(case):
 
 
 def blocks(some_results):
-    """Tabulates the rates of block_lu by blocks, priorities and cores, beside getrf and the plain loops."""
+    """Tabulates the rates of block_lu by block size, priorities and cores, and of getrf and the plain loops."""
     cases = [case for case in block_cases(some_results) if case["dtype"] == "f64"]
     cores = sorted({case["cores"] for case in cases})
     by_row = {}
@@ -225,7 +225,7 @@ def blocks(some_results):
 
 
 def solvers(cases):
-    """Tabulates the solvers over all matrices: their times, and the errors that they add."""
+    """Tabulates the solvers over all matrices: their times, and their errors without the errors of factors."""
     rows = []
     for dtype in r.dtypes(cases):
         some = [case for case in cases
@@ -245,7 +245,7 @@ def solvers(cases):
 
 
 def conditions(cases, dtype):
-    """Tabulates accuracy by the condition of the matrix, in ascending order."""
+    """Tabulates accuracy by the condition number of the matrix, in ascending order."""
     some = [case for case in r.single_matrices(cases, dtype) if r.timed(case) and case.get("condition")]
     series = r.series_of(some)
     if not some:
@@ -258,7 +258,7 @@ def conditions(cases, dtype):
     return [Table(f"Condition beside accuracy, {dtype}", ["matrix", "n", "condition", *series], rows, note)]
 
 
-# Reasons for which files are not part of a run.
+# Messages for files that are not part of a run.
 NOT_CHOSEN = ("beyond the limits of this run", ", not square", "is complex: run it with")
 
 

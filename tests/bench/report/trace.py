@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A time series step by step: the action, the iterations, and the accuracy of X."""
+"""Picture of a time series step by step: new factors, iterations, and the accuracy of X."""
 
 import math
 
@@ -17,7 +17,7 @@ def title(trace):
 
 
 def picture(trace):
-    """Draws bars of iterations with the old factor, marks steps with a new factor, and draws backward errors."""
+    """Draws iterations with the old factor as bars, marks of steps with a new factor, and backward errors."""
     steps = trace["steps"]
     at = range(len(steps))
     figure, (above, below) = plt.subplots(2, 1, figsize=(8, 4.4), sharex=True, layout="constrained",

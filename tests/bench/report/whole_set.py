@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accuracy, times and pivoting rules over all matrices that a result shares with the thesis, ours and theirs."""
+"""Tables over all matrices that a result shares with the thesis: accuracy, times and pivoting, published and ours."""
 
 import csv
 
@@ -7,7 +7,7 @@ from report import published
 from report import results as r
 from report.table import Table, deviation, mean, number, quantile, times
 
-# The thesis's method for each of our algorithms. Its thread blocks do not affect accuracy.
+# {our algorithm: the thesis's method}. Thread blocks of the thesis's methods do not affect accuracy.
 DECOMPOSERS = {"getrf": "cusolver_getrf", "cmpp": "cmpp", "icmpp": "icm_32pp", "pcmpp": "pcm_8pp"}
 SOLVERS = {name: theirs[0] for name, theirs in published.SOLVERS.items()}
 STATISTICS = ["mean", "deviation", "1st quartile", "median", "3rd quartile", "maximum"]
@@ -20,7 +20,7 @@ def _statistics(values):
 
 
 def _their_difference(row, column):
-    """Returns the published difference, or None if it is missing or negative, which marks it as invalid."""
+    """Returns the published difference, or None if it is missing or invalid. Invalid differences are negative."""
     try:
         value = float(row[f"{column}_max_abs_diff"])
     except ValueError:
@@ -29,7 +29,7 @@ def _their_difference(row, column):
 
 
 def _shared(cases, kind, dtype, columns):
-    """Yields (series, their column, [(case, row)]) for the series that have a counterpart."""
+    """Yields (series, published column, [(case, row)]) for the series with a published counterpart."""
     rows = published.by_our_name(kind, dtype)
     some = [case for case in cases if case["dtype"] == dtype and r.timed(case) and
             case["algorithm"] in columns and case["matrix"] in rows]
@@ -69,7 +69,7 @@ MACHINES = "Crout's medians and published means, on different machines: a user's
 
 
 def decomposers(cases, dtype, timed):
-    """Tabulates the shared matrices as in the thesis's tables 3.8 and 3.9, and 3.7 if times count."""
+    """Tabulates methods over the shared matrices, like the thesis's tables 3.8 and 3.9, and 3.7 if `timed`."""
     single = r.single_matrices(cases, dtype)
     shared = list(_shared(single, "decomposers", dtype, DECOMPOSERS))
     note = ("max |PA - LU| over the matrices that both have. The published methods pivot only if the diagonal "
@@ -79,7 +79,7 @@ def decomposers(cases, dtype, timed):
 
 
 def solvers(cases, dtype, timed):
-    """Tabulates the shared matrices as in tables 3.12 and 3.13, and 3.11 if times count."""
+    """Tabulates solvers over the shared matrices, like tables 3.12 and 3.13, and 3.11 if `timed`."""
     some = [case for case in cases if "factors" in case]
     shared = list(_shared(some, "solvers", dtype, SOLVERS))
     note = ("max |LUPX - B| with ten right-hand sides of ones, over the matrices on which both are valid. The published "
@@ -89,13 +89,13 @@ def solvers(cases, dtype, timed):
                    else [])
 
 
-# Columns in the file about pivoting, by our algorithm.
+# (our algorithm, its column in the published file about pivoting).
 RULES = (("cmpp", "cmpp"), ("pcmpp", "pcm"))
-INTERVALS = ("interval:1e-05:inf", "interval:1e-05:100000")  # the thesis's rule has no upper end
+INTERVALS = ("interval:1e-05:inf", "interval:1e-05:100000")  # the thesis's rule has no upper bound
 
 
 def pivoting(cases, dtype):
-    """Tabulates conditional against full partial pivoting (figures 3.12 and 3.14)."""
+    """Tabulates conditional pivoting and full partial pivoting (figures 3.12 and 3.14)."""
     with open(published.DIRECTORY / "pivoting.csv", newline="", encoding="utf-8") as file:
         theirs = {published.our_name(row["matrix"]): row for row in csv.DictReader(file)}
     rows = []
@@ -117,7 +117,7 @@ def pivoting(cases, dtype):
 
 
 def tables(result, timed):
-    """Returns all tables of one result. `timed`: its times count."""
+    """Returns all tables of one result. `timed` is whether its times count."""
     cases = r.cases([result])
     made = []
     for dtype in published.FILES:

@@ -21,8 +21,8 @@ using ::crout::testing::JobRunner;
 using ::crout::testing::RandomMatrix;
 using ::testing::ElementsAre;
 
-// Compared with the slow oracle, for either unit diagonal, and with a factor that is wrong in one
-// place.
+// Compares with the slow reference, for a unit diagonal in L and in U. One factor has a wrong
+// element.
 TEST(AccuracyTest, FactorRatioIsTheOracles) {
   const auto host = host::MakeDevice({});
   JobRunner runner(*host);
@@ -39,8 +39,8 @@ TEST(AccuracyTest, FactorRatioIsTheOracles) {
         lu[n - 1] += error;
         const double expected = testing::FactorRatio(a, n, lu, ipiv, unit, DType::kFloat64);
         const FactorAccuracy accuracy = MeasureFactor(a, lu, ipiv, n, unit, DType::kFloat64);
-        // The order of sums differs. Ratios of exact factors consist of roundoff, so they may
-        // differ by as much.
+        // Sums have different orders. Ratios of exact factors consist of roundoff, so their
+        // difference may be as large.
         EXPECT_NEAR(accuracy.ratio, expected, error == 0 ? 0.5 : 1e-6 * expected) << algorithm << n;
         EXPECT_EQ(accuracy.max_abs_diff > 1e-5, error != 0) << algorithm << n;
       }
@@ -68,10 +68,10 @@ TEST(AccuracyTest, BackwardErrorIsTheOracles) {
               testing::BackwardError(a, n, Op::kNone, x, b, 3), 1e-12);
 }
 
-// z = 3 + 4i distinguishes the modulus from the parts and from |Re| + |Im|.
+// For z = 3 + 4i, the modulus differs from the parts and from |Re| + |Im|.
 TEST(AccuracyTest, ComplexNumbersAreMeasuredByTheirModulus) {
   constexpr DType kComplex = DType::kComplex128;
-  // A = [2, 0; 2z, 1] with rows in order: L = [1, 0; z, 1], U = [2, 0; 0, 1].
+  // A = [2, 0; 2z, 1] without interchanges: L = [1, 0; z, 1], U = [2, 0; 0, 1].
   const std::vector<double> a{2, 0, 6, 8, 0, 0, 1, 0};
   std::vector<double> lu{2, 0, 3, 4, 0, 0, 1, 0};
   EXPECT_EQ(MeasureFactor(a, lu, {1, 2}, 2, UnitDiagonal::kL, kComplex).ratio, 0);
@@ -80,7 +80,8 @@ TEST(AccuracyTest, ComplexNumbersAreMeasuredByTheirModulus) {
   const FactorAccuracy wrong = MeasureFactor(a, lu, {1, 2}, 2, UnitDiagonal::kL, kComplex);
   EXPECT_DOUBLE_EQ(wrong.max_abs_diff, 5);
   EXPECT_DOUBLE_EQ(wrong.ratio, 5 / (2 * 12 * UnitRoundoff(kComplex)));
-  // x = (1, 1), b one off by z: |A| = 11 in the infinity norm, |b| = |2 z + 1 + z|.
+  // x = (1, 1), and one element of b has the error z. |A| = 11 and |b| = |2z + 1 + z| in infinity
+  // norms.
   const double norm_b = std::hypot(10, 12);
   EXPECT_DOUBLE_EQ(BackwardError(a, {1, 0, 1, 0}, {2, 0, 10, 12}, 2, 1, kComplex),
                    5 / (11 + norm_b));
@@ -89,7 +90,7 @@ TEST(AccuracyTest, ComplexNumbersAreMeasuredByTheirModulus) {
 }
 
 TEST(AccuracyTest, PatternsHaveTheLargestMagnitudeOfEachCell) {
-  // Rows 1 0 0 -100 / 0 10 0 0 / 0 0 0 0 / 1 1 1 1.
+  // The rows are 1 0 0 -100, 0 10 0 0, 0 0 0 0, and 1 1 1 1.
   const std::vector<double> a{1, 0, 0, 1, 0, 10, 0, 1, 0, 0, 0, 1, -100, 0, 0, 1};
   const MagnitudePattern coarse = CoarsePattern(a, 4, DType::kFloat64, 2);
   EXPECT_THAT(coarse.rows, ElementsAre("nz", "aa"));

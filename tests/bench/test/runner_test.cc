@@ -17,7 +17,7 @@ namespace {
 using ::crout::testing::FailsWith;
 using ::testing::HasSubstr;
 
-// A directory for the files of a run, removed at the end.
+// Has a directory for the files of a run, and removes it at the end.
 class RunnerTest : public ::testing::Test {
  protected:
   RunnerTest() {
@@ -127,7 +127,7 @@ TEST_F(RunnerTest, IterativeMethodsReportTheirSections) {
   EXPECT_EQ(iterations["total_sweeps"], sweeps);
   EXPECT_EQ(iterations["total_pivots"], pivots);
   EXPECT_EQ(iterations["first_sweeps"], iterations["sweeps"][0][0]);
-  EXPECT_GT(pivots, 0);  // half of the diagonal is zero
+  EXPECT_GT(pivots, 0);  // about half of the diagonal is zero
   ASSERT_EQ(result["patterns"].size(), 1u);
   EXPECT_EQ(result["patterns"][0]["a"]["rows"].size(), 8u);
   EXPECT_EQ(result["patterns"][0]["lu"]["rows"][7].get<std::string>().size(), 8u);
@@ -294,7 +294,7 @@ TEST_F(RunnerTest, OwnStepsOfAFamilyAndItsCondition) {
   EXPECT_LT(cases[0]["condition"], 10);
   EXPECT_EQ(cases[2]["sequence"], Json({{"delta", 0.0}, {"step", 2}}));
   EXPECT_LT(cases[2]["factor_ratio"], 30);
-  EXPECT_EQ(CasesOf(result, "random8", "icm").size(), 1u);  // it has no steps of its own
+  EXPECT_EQ(CasesOf(result, "random8", "icm").size(), 1u);  // the family is no series
 }
 
 TEST_F(RunnerTest, AutoStandsBesideTheFastest) {

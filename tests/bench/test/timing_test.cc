@@ -16,7 +16,7 @@ namespace {
 using ::crout::testing::FailsWith;
 using ::crout::testing::IsOk;
 
-// Records its calls: P, R and C of subject a are "aP", "aR", "aC".
+// Logs its calls. Prepare, Run and Check of subject a are "aP", "aR" and "aC".
 class Recorder final : public Subject {
  public:
   Recorder(std::string name, std::string& log) : name_(std::move(name)), log_(log) {}
@@ -86,7 +86,7 @@ TEST(TimingTest, WhatTakesLongIsCutShort) {
   constexpr double kLimit = 0.0035;
   const auto timings = TimeInTurns({&a}, 100, kLimit);
   EXPECT_TRUE(timings[0].cut_short);
-  // A busy machine may lengthen any run. The last run, whichever it is, reaches the limit.
+  // On a busy machine, any run may take longer. Only the last run may reach the limit.
   const auto& times = timings[0].seconds;
   ASSERT_FALSE(times.empty());
   EXPECT_LE(times.size(), 2u);
