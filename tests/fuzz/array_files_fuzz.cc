@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Fuzzes croutctl's readers of .npy and plain text, with input in pieces of any size. An accepted
-// file must have the number of bytes that its shape implies, and must survive a change of layout
-// and type.
+// file must have the number of bytes of its shape, and its layout and type must be convertible.
 //
 // The input is the file, followed by a byte with the size of the pieces.
 #include <algorithm>

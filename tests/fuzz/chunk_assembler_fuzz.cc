@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Fuzzes the message parser with one streamed request in slices of any size, and the matrix
-// assembler with its payloads in chunks of any size. The header and data must equal those that
-// protobuf reads. Accepted data must arrive on the device bit by bit. A refusal must have a reason.
-// Nothing may be held afterwards.
+// assembler with its payloads in chunks of any size. The parsed header and data must equal those of
+// protobuf. The device must receive the bits of accepted data. A refusal must have a reason. All
+// memory must be released at the end.
 //
 // The input is a FactorizeAndSolveRequest, followed by a few bytes that determine the slices and
 // chunks.
@@ -57,7 +57,8 @@ void CheckRefusal(const absl::Status& status) {
           status.code() == absl::StatusCode::kResourceExhausted);
 }
 
-// The delivery of the input. The lengths are used cyclically.
+// The delivery of the input: whether the device holds uploads, and the bytes of slices and chunks,
+// which repeat cyclically.
 struct Steering {
   size_t NextSlice() { return slices[next_slice++ % slices.size()]; }
   size_t NextChunk() { return chunks[next_chunk++ % chunks.size()]; }
@@ -87,8 +88,8 @@ std::string DataOf(const StreamMessage& message, int field) {
   return data;
 }
 
-// Returns all occurrences of a field, concatenated. A message type without fields stores every
-// field as unknown.
+// Returns all occurrences of a field, concatenated. All fields of a message type without fields are
+// unknown fields.
 std::string AllOf(const UnknownFieldSet& fields, int number) {
   std::string data;
   for (int i = 0; i < fields.field_count(); ++i) {
@@ -99,12 +100,12 @@ std::string AllOf(const UnknownFieldSet& fields, int number) {
   return data;
 }
 
-// Expects that protobuf and the parser interpret accepted bytes alike. `header` is null if it was
-// refused.
+// Aborts unless protobuf and the parser interpret accepted bytes alike. `header` is null if the
+// parser refused it.
 void CheckAgainstProtobuf(const std::string& bytes, const StreamMessage& message,
                           const v1::FactorizeAndSolveHeader* header) {
   google::protobuf::Empty any;
-  if (!any.ParseFromString(bytes)) return;  // CodedInputStream accepts tags of over 32 bits.
+  if (!any.ParseFromString(bytes)) return;  // CodedInputStream accepts tags of more than 32 bits
   const UnknownFieldSet& fields = any.GetReflection()->GetUnknownFields(any);
   for (const int field : {kDataField, kRhsDataField, kStartDataField}) {
     Require(DataOf(message, field) == AllOf(fields, field));
@@ -113,12 +114,12 @@ void CheckAgainstProtobuf(const std::string& bytes, const StreamMessage& message
   if (!request.ParseFromString(bytes)) return;
   Require(header != nullptr && message.has_header() == request.has_header());
   Require(header->SerializeAsString() == request.header().SerializeAsString());
-  // protobuf keeps the last occurrence of a repeated field.
+  // protobuf stores the last of several occurrences.
   Require(DataOf(message, kDataField).ends_with(request.data()));
   Require(DataOf(message, kRhsDataField).ends_with(request.rhs_data()));
 }
 
-// Returns the server's parser for such a payload, without memory limits.
+// Returns the server's parser for the payload, without memory limits.
 std::unique_ptr<MatrixReader> ReaderOf(const PayloadSpec& spec) {
   if (spec.entries)
     return std::make_unique<EntryReader>(*spec.entries, /*map_lines=*/false, nullptr);
@@ -128,7 +129,8 @@ std::unique_ptr<MatrixReader> ReaderOf(const PayloadSpec& spec) {
   return std::make_unique<MatrixMarketReader>(limits, nullptr);
 }
 
-// Returns the matrix of a parsed payload, column-major, or nullopt if it is refused.
+// Returns the bytes of the parsed matrix in type T, column-major, or nullopt if the reader refuses
+// it.
 template <class T>
 std::optional<std::string> Expand(MatrixReader& reader, const std::string& bytes) {
   if (!reader.Append(bytes).ok() || !reader.Finish().ok()) return std::nullopt;
@@ -153,12 +155,12 @@ std::optional<std::string> Expand(MatrixReader& reader, const std::string& bytes
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The server components behind a call, created once for all inputs.
+// Has the components of a server, which exist for all inputs, and assembles matrices with them.
 class Assembler {
  public:
   Assembler() {
     testing::FakeDeviceOptions options;
-    options.staging_block_bytes = 64;  // A matrix spans many blocks.
+    options.staging_block_bytes = 64;  // a matrix needs many blocks
     auto fake = std::make_unique<testing::FakeDevice>(options);
     device_ = fake.get();
     std::vector<std::unique_ptr<Device>> devices;
@@ -174,7 +176,7 @@ class Assembler {
     context_ = *device_->CreateContext();
   }
 
-  // Assembles the payload in `field` according to `spec` if `spec` is valid.
+  // Assembles the payload in `field` as a matrix with `spec`, if `spec` is valid.
   void Assemble(const v1::MatrixSpec& spec, const StreamMessage& message, int field,
                 Steering* steering) {
     const absl::StatusOr<PayloadSpec> payload = Check(spec);
@@ -182,7 +184,7 @@ class Assembler {
         payload.ok() ? Assemble(*payload, message, field, steering) : payload.status();
     if (!status.ok()) CheckRefusal(status);
     Require(slot_->budget->reserved() == 0);
-    // A refused text holds its memory until the parsers drop its segments.
+    // The memory of a refused text is reserved until the parsers release its segments.
     Require(testing::Eventually(
         [this] { return components_->core().engine.devices.host_budget().reserved() == 0; }));
     Require(device_->counting_memory().live_bytes() == 0);
@@ -232,8 +234,8 @@ class Assembler {
     return absl::OkStatus();
   }
 
-  // If uploads are held, the device takes only part of the chunk and calls back once when it is
-  // ready.
+  // Returns the number of accepted bytes. If the device holds uploads, it accepts only a part of
+  // the chunk, and must call back exactly once when it is ready.
   absl::StatusOr<size_t> AppendChunk(MatrixUpload* upload, std::span<const std::byte> chunk,
                                      const Steering* steering) {
     int calls = 0;
@@ -249,7 +251,7 @@ class Assembler {
     return upload->Append(chunk, nullptr);
   }
 
-  // `data` is the whole payload.
+  // Aborts unless the device has the matrix of the complete payload `data`.
   void CheckArrived(MatrixUpload* upload, const PayloadSpec& spec, const std::string& data) {
     Require(upload->bytes_received() == data.size());
     std::optional<std::string> expected = data;
@@ -268,15 +270,15 @@ class Assembler {
     }
   }
 
-  testing::FakeDevice* device_ = nullptr;  // owned by the stack
+  testing::FakeDevice* device_ = nullptr;  // components_ owns the device
   std::unique_ptr<ServerComponents> components_;
   DeviceSlot* slot_ = nullptr;
   std::unique_ptr<ExecutionContext> context_;
 };
 
-// protobuf logs every string that is not UTF-8, which most inputs of this target contain.
+// protobuf logs each string that is not UTF-8, and most inputs of this target contain such strings.
 bool SilenceProtobuf() {
-#if GOOGLE_PROTOBUF_VERSION < 4022000  // later versions have no log of their own
+#if GOOGLE_PROTOBUF_VERSION < 4022000  // later versions have no log handler
   google::protobuf::SetLogHandler(nullptr);
 #endif
   return true;
@@ -301,7 +303,7 @@ void ParseAndAssemble(const std::string& bytes, Steering* steering) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FuzzedDataProvider provider(data, size);
-  crout::Steering steering;  // Consumed from the end.
+  crout::Steering steering;  // consumes the end of the input
   steering.hold_uploads = provider.ConsumeBool();
   for (std::vector<size_t>* lengths : {&steering.slices, &steering.chunks}) {
     lengths->resize(3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fuzzes the reader of binary sparse matrices with input in pieces of any size. Both ways of
-// reading must agree, and accepted input must be well formed.
+// Fuzzes the reader of binary sparse matrices with input in one piece and in pieces of any size.
+// The results must be equal, and accepted input must have a well-formed matrix.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cmath>
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   format.index_bytes = provider.ConsumeBool() ? 8 : 4;
   format.rows = provider.ConsumeIntegralInRange(0, 100);
   format.columns = provider.ConsumeIntegralInRange(0, 100);
-  // Half of the inputs have at most 100 entries, the others any number.
+  // Half of the inputs have at most 100 entries; the others have any number.
   format.entries = provider.ConsumeBool() ? provider.ConsumeIntegralInRange(0, 100)
                                           : provider.ConsumeIntegralInRange(0, 0x7fffffff);
   const auto piece = provider.ConsumeIntegralInRange<size_t>(1, 40);

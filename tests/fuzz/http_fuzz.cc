@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sends arbitrary bytes in two pieces to the server of the metrics port. It must answer with HTTP
-// or close the connection, and continue to serve.
+// Fuzzes the server of the metrics port with any bytes in two pieces. The server must reply in HTTP
+// or close the connection, and must still reply to later requests.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads arbitrary bytes as the --identities file and as the hash of a token. In an accepted file,
-// tokens and names that the file does not contain match no identity, and every identity has a role.
+// Fuzzes the readers of --identities files and of token hashes with any bytes. In an accepted file,
+// each identity must have a role. Tokens and names that are not in the file must match no identity.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const absl::Time now = absl::UnixEpoch();
   Require(identities->Match({}, now).identity == nullptr);
-  // The text cannot contain its own hash unless SHA-256 is broken.
+  // A text that contains its SHA-256 hash is infeasible to find.
   Require(identities->Match({crout::HashToken(text), {}}, now).identity == nullptr);
   Require(identities->Match({std::nullopt, {""}}, now).identity == nullptr);
   return 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fuzzes the Matrix Market reader: with text, with text gzipped here, and with raw bytes that may
-// be gzip themselves; in pieces of any size; with and without threads. Both ways must agree bit by
-// bit, and accepted input must be well formed.
+// Fuzzes the Matrix Market reader. The file is any bytes, or the gzip of any bytes. The reader gets
+// it in one piece, and in pieces of any size with or without threads. The bits of the results must
+// be equal, and accepted input must have a well-formed matrix.
 //
-// The input is the file, followed by a few bytes that determine how it is delivered. A small file
-// in the corpus therefore remains readable.
+// The input is the file, followed by a few bytes that determine the compression, the pieces and the
+// threads. Files in the corpus are therefore readable.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Small dimensions: a million empty columns would only cost time.
+// Dimensions are small, because a million empty columns would only take time.
 MatrixMarketLimits FuzzLimits(size_t segment_bytes) {
   MatrixMarketLimits limits;
   limits.max_rows = limits.max_columns = 1000;
@@ -135,7 +135,7 @@ void CheckSame(const Outcome& a, const Outcome& b) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static auto* const pool = new crout::ThreadPool(2);
   FuzzedDataProvider provider(data, size);
-  const bool gzip = provider.ConsumeBool();  // Consumed from the end, like the sizes below.
+  const bool gzip = provider.ConsumeBool();  // these values consume the end of the input
   const bool threads = provider.ConsumeBool();
   const auto segment_bytes = provider.ConsumeIntegralInRange<size_t>(1, 255);
   std::vector<size_t> sizes(4);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads arbitrary bytes as a client's servers file. Accepted values must be consistent. A refusal
-// must name the line in a short printable message.
+// Fuzzes the reader of a client's servers file with any bytes. Accepted values must be consistent.
+// A refusal must have a short, printable message with the line number.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Fuzzes croutctl's reader of sparse .npz archives. An accepted archive must have as many values as
-// indices, all within the shape.
+// indices, and all indices must be within the shape.
 //
-// The input is a sequence of arrays: a byte that selects the name (kNames), two bytes with the
-// length, low byte first, and the .npy file. An input that begins as a zip file is the archive
-// itself.
+// The input is a sequence of arrays. Each is a byte that selects the name (kNames), two bytes with
+// the length, low byte first, and an .npy file. An input that begins like a zip file is the
+// archive.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

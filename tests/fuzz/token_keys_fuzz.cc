@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Reads arbitrary bytes as a JWKS and as a token. No key has signed the fuzzer's tokens.
+// Fuzzes the readers of key sets (JWKS) and tokens with any bytes. A signature must never be
+// accepted.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace {
 
-// RFC 7515, A.3.
+// The key set of RFC 7515, A.3.
 constexpr char kKeys[] = R"({"keys":[{"kty":"EC","crv":"P-256","kid":"a3",
 "x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
 "y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]})";
