@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests run_ctest.py on a small project whose tests print GoogleTest's output, and sanitized_programs.py."""
+"""Tests sanitized_programs.py, and run_ctest.py in a small project with tests that print output like GoogleTest's."""
 
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ PRESETS = """{"version": 6,
  "configurePresets": [{"name": "p", "generator": "Unix Makefiles", "binaryDir": "${sourceDir}/build"}],
  "testPresets": [{"name": "p", "configurePreset": "p", "output": {"outputOnFailure": true}}]}"""
 
-# Fails in its first `failures` runs with `text`, or as a program that ends by `signal`.
+# A test program. It fails in its first `failures` runs with the text `text` and, unless 0, ends by `signal`.
 PROGRAM = """import os, pathlib, sys, time
 name, failures, text, signal = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 runs = pathlib.Path(name + ".runs")
@@ -48,7 +48,7 @@ class RunCtestTest(unittest.TestCase):
         (self.path / "CMakePresets.json").write_text(PRESETS)
 
     def run_tests(self, *tests):
-        """Each test: (name, number of failing runs, text of a failure, signal or 0)."""
+        """Runs run_ctest.py with tests (name, number of failing runs, text of a failure, signal or 0)."""
         lines = ["cmake_minimum_required(VERSION 3.25)", "project(p LANGUAGES NONE)", "enable_testing()"]
         for name, failures, text, signal in tests:
             lines.append(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the subject of a commit message.
 
-usage: commit_subject.py FILE      the message, as git passes it to the hook commit-msg
+usage: commit_subject.py FILE      FILE is the message, as for git's hook commit-msg
 """
 
 import pathlib
@@ -11,17 +11,17 @@ import sys
 
 LENGTH = 72
 
-# First words that do not state what changed.
+# First words that do not describe a change.
 REFUSED = {"Give", "Have", "Keep", "Know", "Let", "Mend", "Say", "Take", "Tell",
            "What", "How", "Where", "When", "Of", "As", "The", "A", "An", "More", "Some", "Also", "Misc", "Minor", "WIP"}
-# Other forms of the verbs that begin most subjects.
+# Other forms of common first verbs.
 NOT_IMPERATIVE = re.compile(
     r"(Add|Allow|Avoid|Bound|Build|Change|Check|Correct|Document|Drop|Fix|Handle|Implement|Improve|Measure|Merg|Mov|Nam|Refactor|Refus|"
     r"Remov|Renam|Replac|Report|Rewrit|Show|Simplify|Split|Support|Test|Updat|Us|Writ)(e?s|e?d|ing)$")
 
 
 def problems(subject):
-    """Returns what is wrong with `subject`, and what to write instead."""
+    """Returns a message for each error in `subject`, with a correction."""
     if re.match(r"(Merge |Revert \"|fixup! |squash! |amend! )", subject):
         return []
     found = []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the product's lines at a commit, by part: code and comment lines, without blank lines, tests, documents and
-generated files.
+"""Counts lines of code and of comments in each part of the product at a commit. Blank lines, tests, documents and
+generated files do not count.
 
 usage: count_lines.py [COMMIT]     HEAD by default
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what the layers include: kernels/ and server/engine/ use neither gRPC, protobuf nor prometheus-cpp, kernels/
-uses no other part, and server/engine/ only kernels/.
+"""Checks the includes of the layers. kernels/ and server/engine/ use neither gRPC, protobuf nor prometheus-cpp.
+kernels/ uses no other part of the product, and server/engine/ uses only kernels/.
 
 usage: layers_test.py
 """
@@ -11,14 +11,14 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# (layer, own headers that it may include)
+# (layer, folders of the product whose headers it may include)
 LAYERS = [("kernels", ("kernels/",)), ("server/engine", ("kernels/", "server/engine/"))]
 OWN = re.compile(r"(kernels|server|client|proto|tests)/")
 TRANSPORT = re.compile(r"(grpc|grpcpp|google/protobuf|prometheus|crout/v1)/|.*\.pb\.h$")
 
 
 def forbidden(include, allowed):
-    """Whether a layer that may include the own folders `allowed` must not include `include`."""
+    """Returns whether the header `include` is forbidden in a layer that may include the folders `allowed`."""
     if TRANSPORT.match(include):
         return True
     return bool(OWN.match(include)) and not include.startswith(allowed)

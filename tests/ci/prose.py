@@ -22,7 +22,7 @@ from history import base_commit, git
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Most lines of a document.
+# {document: maximum number of lines}.
 LENGTHS = {"README.md": 150, "docs/architecture.md": 150}
 
 # Generated documents, and files of other projects.
@@ -54,7 +54,7 @@ WORDS = [
     (r"knows?|wants?|thinks?|believes?", "stores, requires, estimates"),
     (r"tells?|told|says?|said", "reports, returns, states"),
 ]
-# Verbs for persons. Documents use them for users, so only comments are checked.
+# Verbs for persons are checked only in comments, because documents use them for users.
 PERSONS = WORDS[-2:]
 WORD = re.compile("|".join(rf"(?P<w{i}>\b(?:{pattern})\b)" for i, (pattern, _) in enumerate(WORDS)), re.I)
 
@@ -67,7 +67,7 @@ Finding = collections.namedtuple("Finding", "path line rule advice text")
 
 
 def marked_comments(text, pattern):
-    """Yields (line, begins, words) for each comment; `begins`: the first line of a paragraph."""
+    """Yields (line, begins, words) for each line of a comment. `begins` is true for the first line of a paragraph."""
     continues = False
     for number, line in enumerate(text.splitlines(), 1):
         match = pattern.search(line)
@@ -94,7 +94,9 @@ def python_comments(text):
 
 
 def prose(text):
-    """Yields the lines of a Markdown document outside code. Headings and questions may open in any way."""
+    """Yields the lines of a Markdown document outside code. No line begins a paragraph, because headings and questions
+    may begin with any word.
+    """
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
@@ -110,7 +112,7 @@ def comments(path, text):
     if suffix == ".py":
         try:
             return list(python_comments(text))
-        except (SyntaxError, tokenize.TokenError):  # syntax of a newer Python
+        except (SyntaxError, tokenize.TokenError):  # the file has syntax of a newer Python
             return marked_comments(text, HASH)
     if suffix in HASH_SUFFIXES:
         return marked_comments(text, HASH)
@@ -118,7 +120,7 @@ def comments(path, text):
 
 
 def check(path, text):
-    """Returns the findings in a file, by line."""
+    """Returns the findings in a file, sorted by line."""
     found = []
     for number, begins, words in comments(path, text):
         opener = OPENER.match(words) if begins else None
@@ -132,7 +134,7 @@ def check(path, text):
 
 
 def added_lines(base, cwd=ROOT):
-    """Returns the numbers of the lines added between `base` and the working tree, by path."""
+    """Returns {path: numbers of the lines added between `base` and the working tree}."""
     added = collections.defaultdict(set)
     path = None
     for line in git("diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames", base, cwd=cwd).splitlines():

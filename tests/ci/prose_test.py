@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests prose.py, commit_subject.py and the hook that runs it, in small repositories."""
+"""Tests prose.py, commit_subject.py and the hook that runs commit_subject.py, in small repositories."""
 
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ import prose  # noqa: E402
 
 
 class Repository(unittest.TestCase):
-    """Tests in an empty repository."""
+    """Has an empty repository in a temporary folder."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -94,7 +94,7 @@ class CommentsTest(unittest.TestCase):
     def test_every_pattern_is_valid_by_itself(self):
         for index, (pattern, _) in enumerate(prose.WORDS):
             self.assertIn(f"(?P<w{index}>", prose.WORD.pattern)
-            self.assertNotRegex(pattern, r"\((?!\?)")  # `lastgroup` names the whole pattern
+            self.assertNotRegex(pattern, r"\((?!\?)")  # without groups, `lastgroup` is the whole pattern
 
 
 class AddedLinesTest(Repository):

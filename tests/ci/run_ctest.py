@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs CTest and repeats, alone, the test cases that failed for what may be their timing.
+"""Runs CTest, and repeats failed test cases alone if their failure may depend on timing.
 
 usage: run_ctest.py PRESET [CTEST_ARGUMENT...]
 
-A failed case runs three more times on its own. If each passes, the case is FLAKY: its first failure is
-printed, and the run goes on. Exit status: 0 if every test passed or at most one case was FLAKY; 1 otherwise.
+A failed case runs three more times, alone. If all three runs pass, the case is FLAKY: the script prints its first
+failure and continues. Exit status: 0 if every test passed or at most one case was FLAKY; 1 otherwise.
 
 Sanitizer reports, crashes, time-outs and wrong numbers are never repeated.
 """
@@ -25,7 +25,7 @@ MAX_FLAKY = 1
 SANITIZER = re.compile(
     r"(Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer|\.(cc|h|cu|cuh):\d+:\d+: runtime error:"
 )
-# A comparison of floating-point values, or a failed check of accuracy.
+# Matches failed comparisons of floating-point values and failed checks of accuracy.
 WRONG_NUMBER = re.compile(
     r"\bnan\b|\binf\b|\d\.\d|\de[+-]\d|ratio|residual|backward|error bound|growth|rcond|The difference between"
     r"|AssertionError: .*(assert_all|not equal to tolerance)",
@@ -57,7 +57,7 @@ def failed_tests(junit):
 
 
 def failed_cases(output):
-    """Returns {case: text} of the GoogleTest cases that failed in `output`; empty for other programs."""
+    """Returns {case: text} of the failed GoogleTest cases in `output`, or {} for other programs."""
     cases = {}
     for match in re.finditer(r"^\[ RUN      \] (\S+)\n(.*?)^\[  FAILED  \] \1", output, re.MULTILINE | re.DOTALL):
         cases[match.group(1)] = match.group(2)
@@ -65,7 +65,7 @@ def failed_cases(output):
 
 
 def why_final(how, output, cases):
-    """Returns why a failure must not be repeated, or None."""
+    """Returns the reason for which a failure must not be repeated, or None."""
     if how not in ("", "Failed"):
         return how
     if SANITIZER.search(output):
@@ -75,7 +75,7 @@ def why_final(how, output, cases):
     for case, text in cases.items():
         if WRONG_NUMBER.search(text):
             return f"{case}: wrong number"
-    # Other programs: only the lines in which pytest and unittest report a failed assertion.
+    # In the output of other programs, only the lines with failed assertions of pytest and unittest count.
     assertions = re.findall(r"^(?:E  |AssertionError).*", output, re.MULTILINE)
     if not cases and WRONG_NUMBER.search("\n".join(assertions)):
         return "wrong number"
@@ -96,7 +96,7 @@ def passes_alone(test, case):
 
 
 def repeat(test, name, how, output):
-    """Returns the FLAKY cases of a failed test, or None where the failure stands."""
+    """Returns [(label, first failure)] of the FLAKY cases of a failed test, or None if the test has failed."""
     cases = failed_cases(output)
     final = why_final(how, output, cases)
     if final is not None:

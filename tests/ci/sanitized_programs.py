@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Selects the test programs that run under sanitizers: those of changed folders and a third of the rest.
+"""Selects the test programs that run under sanitizers: all programs of changed folders and a third of the others.
 
 usage: sanitized_programs.py < PROGRAMS > SELECTED      one name a line
 
-Files count as changed if a commit of the day before HEAD touched them. The third rotates with the number of commits.
+The changed files are those in commits of the 24 hours before HEAD. The third rotates with the number of commits.
 """
 
 import re
@@ -14,7 +14,7 @@ from history import day_before_head, git
 
 PARTS = 3
 
-# (changed path, test programs that cover it): each row whose path matches adds its programs.
+# (pattern of changed paths, pattern of test programs). All rows that match a changed path add their programs.
 COVERAGE = [
     (r"(cmake/|CMake|proto/|tests/CMakeLists|tests/support/|deploy/packages)", r""),
     (r"(tests/)?kernels/([^/]*$|(util|memory|costs)/)", r"kernels_|server_"),
@@ -37,7 +37,7 @@ def changed_files():
 
 
 def select(programs, files, commits):
-    """Returns the programs that cover `files`, and every third of the others, in the given order."""
+    """Returns the programs that cover `files`, and every third of the other programs, in the given order."""
     covered = {
         program
         for path, pattern in COVERAGE
