@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks docs/architecture.md and docs/internals.md against the tree: every path, symbol and decision that they name
-exists, and docs/architecture.md is short and names every folder of the product.
+"""Checks docs/architecture.md and docs/internals.md against the tree. All paths, symbols and decisions in them must
+exist. docs/architecture.md must be short and contain every folder of the product.
 
 usage: architecture_test.py
 """
@@ -15,7 +15,7 @@ MAP = ROOT / "docs/architecture.md"
 INTERNALS = ROOT / "docs/internals.md"
 MAX_LINES = 150
 DEVICES = ("kernels/host", "kernels/cuda")
-# Folders of code: what is built or left by tools lies elsewhere.
+# Folders of code. Build trees and files of tools are in other folders.
 CODE = ("client", "cmake", "deploy", "docs", "kernels", "proto", "server", "tests")
 EXTENSIONS = r"\.(cc|cmake|cu|cuh|h|map|md|proto|py|sh)"
 
@@ -42,8 +42,11 @@ class ArchitectureTest(unittest.TestCase):
         cls.names = {path.name for path in code_files(*CODE)}
 
     def missing_paths(self, line):
-        """A path with folders is from the root; a name alone is of a file below a folder that the line
-        names, or beside those of its pattern, or, where it names neither, of any file."""
+        """Yields the paths in a line that do not exist.
+
+        A path with folders is relative to the root. A name without folders is a file below one of the folders in the
+        line, or beside the files of a pattern in the line. In a line without folders and patterns, it is any file.
+        """
         paths = [span for span in spans(line) if is_path(span)]
         below = [path.rstrip("/") for path in paths if (ROOT / path).is_dir()]
         beside = [path.rpartition("/")[0] for path in paths if "*" in path and "/" in path]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that files, headings, paths, kept results and decision records named in documents exist.
+"""Checks that the files, headings, paths, kept results and decision records in documents exist.
 
 usage: documents_test.py
 """
@@ -21,7 +21,7 @@ def documents():
 
 
 def anchors(text):
-    """Returns the anchors of a document: those of its headings, in GitHub's format, and explicit ones."""
+    """Returns the anchors of a document: explicit anchors, and anchors of headings in GitHub's format."""
     found = set(re.findall(r'<a id="([^"]+)"', text))
     times = {}
     for heading in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M):

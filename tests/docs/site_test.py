@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the site of docs/ with mkdocs, without warnings, and checks that every link within it leads to a page and an
-anchor of the site, and that the navigation has every page.
+"""Builds the site of docs/ with mkdocs. The build must have no warnings, every link within the site must lead to a page
+and an anchor of the site, and the navigation must have every page.
 
-usage: site_test.py [MKDOCS]    the program; the one on the PATH by default
+usage: site_test.py [MKDOCS]    MKDOCS is the program, by default `mkdocs` in PATH
 """
 
 import html.parser
