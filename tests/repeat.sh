@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs a build tree's tests repeatedly as on a small, busy machine: on two cores, beside four busy
-# loops. Tests that fail only here depend on timing.
+# Runs the tests of a build tree repeatedly, as on a small, busy machine: on two cores, together with
+# four busy loops. A test that fails only here depends on timing.
 #
 # usage: tests/repeat.sh BUILD_DIRECTORY TIMES [CTEST_ARGUMENTS...]
 #
