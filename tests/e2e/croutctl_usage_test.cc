@@ -120,7 +120,7 @@ TEST_F(CroutctlTest, BadValuesAreNamedWithTheExpectation) {
 
 TEST_F(CroutctlTest, MessagesMoveNoTerminal) {
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"factor", "\x1b[2Jmissing"}, {"info", "\x1b[2Jnobody"}}) {
+       {std::vector<std::string>{"factor", "\x1b[2Jmissing"}, {"describe", "\x1b[2Jnobody"}}) {
     const Finished finished = daemon_.Ctl(arguments);
     EXPECT_NE(finished.exit_code, 0);
     EXPECT_THAT(finished.errors, ::testing::HasSubstr("\\x1b[2J"));
@@ -175,7 +175,7 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"schur", matrix_, "--leading=-1"},
       {"rref", matrix_, "--augmented=-1"},
       {"rref", matrix_, "--tolerance=-1"},
-      {"get", "h"},
+      {"download", "h"},
       {"bench", "--concurrency=0"},
       {"renew"},
       {"release"},

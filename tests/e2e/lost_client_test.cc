@@ -131,7 +131,7 @@ TEST_F(LostClientTest, InTheMiddleOfADownload) {
       {"/bin/sh", "-c", "exec < " + pipe_ + "; head -c 100 > /dev/null; exec sleep 600"});
   const std::string handle = Factor(2000);
   const int64_t before = HoldingsOf(*client_).host_bytes;
-  KillWhen({"get", handle, "-o", directory_.File("x")},
+  KillWhen({"download", handle, "-o", directory_.File("x")},
            [&](const Holdings& now) { return now.host_bytes > before; });
 }
 
