@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by demo.sh and test.sh: finds the CUDA toolkit and the architectures of the machine's GPUs.
+# Adds the CUDA toolkit to PATH and sets configure_options for this machine. demo.sh and test.sh source this file.
 # shellcheck shell=bash
 
 if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then
   PATH="/usr/local/cuda/bin:$PATH"
 fi
 
-# Options for every configure step on this machine.
+# CMake options for every configure step: ccache, and the architectures of the machine's GPUs.
 configure_options=()
 if command -v ccache >/dev/null; then
   configure_options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

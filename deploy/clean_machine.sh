@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs deploy/new_user.sh, a new user's first minutes, in a fresh Debian 12 that contains only the bundle and, for each
-# surface, the packages that docs/install.md names. Requires root, debootstrap and a network.
+# Runs deploy/new_user.sh, a new user's first steps, in a fresh Debian 12. The system contains only the bundle and, for
+# each interface (SURFACE), the packages that docs/install.md lists. Requires root, debootstrap and a network.
 #
 # usage: deploy/clean_machine.sh BUNDLE.tar.gz|PREFIX [SURFACE...]
 #   CROUT_MIRROR        Debian mirror, http://deb.debian.org/debian by default
@@ -21,7 +21,7 @@ leave() {
 }
 trap leave EXIT
 
-# The packages of a surface, from the table in docs/install.md.
+# Prints the packages of an interface, from the table in docs/install.md.
 packages_of() { sed -n "s/^| $1 | .* | \`apt-get install \(.*\)\` |\$/\1/p" docs/install.md; }
 
 debootstrap --variant=minbase bookworm "$machine" "${CROUT_MIRROR:-http://deb.debian.org/debian}" >/dev/null

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# From a bare machine to a solved system: installs missing packages (as root), builds croutd and starts
-# it on the available device. Factors a matrix, solves twice with the cached handle, shows timings and
-# metrics, and stops the daemon.
+# Demonstrates Crout on a bare machine: installs missing packages (as root), builds croutd and starts it on
+# the available device. Factors a matrix, solves twice with the cached factor, prints timings and metrics,
+# and stops the daemon.
 #
 # usage: deploy/demo.sh [A.mtx]     a square Matrix Market file; without one, a convection-diffusion
 #                                   problem of order 1024 that this script writes
@@ -17,8 +17,8 @@ section "Set-up and build"
 deploy/setup.sh build
 source deploy/build.sh
 work=$(mktemp -d)
-# With a GPU, this is a build of the preset `release`. Without one, CUDA is not compiled, and the build is
-# only for this demonstration: unity builds with little optimisation.
+# With a GPU this is a build of the preset `release`. Without a GPU it is a fast build for this demonstration
+# alone: without CUDA, with unity builds and little optimisation.
 preset=release
 build=build/release
 gpus=$(nvidia-smi -L 2>/dev/null || true)
@@ -35,8 +35,8 @@ cmake --build "$build" --target croutd croutctl
 croutd=$build/server/croutd
 croutctl=$build/client/cli/croutctl
 
-# A 2-D convection-diffusion problem on a grid of m x m inner points with a five-point stencil: central
-# differences for -Laplace(u), upwind differences for the wind (w1, w2).
+# Prints the matrix of a 2-D convection-diffusion problem on a grid of m x m inner points with a five-point
+# stencil: central differences for -Laplace(u), upwind differences for the wind (w1, w2).
 convection_diffusion() {
   awk -v m="$1" -v w1=20 -v w2=10 'BEGIN {
     h = 1 / (m + 1); n = m * m

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks of mkdocs.yml: navigation by folder, links out of docs/, anchors like GitHub's."""
+"""Hooks of mkdocs.yml: expand folders in the navigation, rewrite links out of docs/, make GitHub's anchors."""
 
 import pathlib
 import posixpath
@@ -9,12 +9,12 @@ LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 
 
 def pages_of(folder):
-    """The pages of a folder, its index first."""
+    """Return the pages of a folder, its index first."""
     return sorted(folder.glob("*.md"), key=lambda path: (path.stem not in ("index", "README"), path.name))
 
 
 def expand(entries, docs):
-    """The navigation with each entry that ends with / replaced by the pages of that folder."""
+    """Return the navigation with the pages of a folder in place of each entry that ends with /."""
     expanded = []
     for entry in entries:
         [(title, target)] = entry.items()
@@ -27,7 +27,7 @@ def expand(entries, docs):
 
 
 def anchor(heading, separator):
-    """The anchor that GitHub gives to a heading."""
+    """Return GitHub's anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
 
 
@@ -38,7 +38,7 @@ def on_config(config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Points links to a folder at its first page. Replaces links out of docs/ by the path in the repository."""
+    """Point links to a folder at its first page. Replace links out of docs/ by the path in the repository."""
     docs = pathlib.Path(config["docs_dir"])
 
     def rewritten(link):

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A new user's first minutes with each interface of Crout, from an installed tree or an unpacked bundle: installation,
-# first solve, first error, and a restart of the daemon. Prints the seconds of each step and stops at the first step
-# that fails or prints an unexpected text.
+# Runs a new user's first steps with each interface (SURFACE) of Crout, from an installed tree or an unpacked bundle:
+# installation, first solve, first error, and a restart of the daemon. Prints the seconds of each step. Stops at the
+# first step that fails or does not print the expected text.
 #
 # usage: deploy/new_user.sh PREFIX [SURFACE...]     of: operator croutctl python c fortran cpp; all by default
 #
-# Runs in an empty home directory, which is removed at the end. Of the caller's environment only PATH and pip's variables
-# (PIP_*) are used. CROUT_VENV_OPTIONS: options of python -m venv, such as --system-site-packages without a network.
+# Runs in an empty home directory, which is removed at the end. Uses only PATH, PIP_* and CROUT_VENV_OPTIONS of the
+# caller's environment. CROUT_VENV_OPTIONS: options of python -m venv, such as --system-site-packages without a network.
 # deploy/clean_machine.sh runs this script in a new Debian.
 set -Eeuo pipefail
 if [ -z "${CROUT_NEW_USER_HOME:-}" ]; then
@@ -29,7 +29,7 @@ metrics=127.0.0.1:0
 trap '[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true' EXIT
 trap 'echo "deploy/new_user.sh: FAILED at: ${step:-start}" >&2; tail -n 5 log out 2>/dev/null >&2 || true' ERR
 
-# A second start uses the same ports, because other programs have the addresses.
+# Starts the daemon and exports its address. A restart uses the same ports, because clients have stored the addresses.
 start() {
   exec {ready}< <(exec croutd --config="$prefix/share/crout/croutd.toml" --listen="$address" --metrics-listen="$metrics" \
     --drain-grace=0s 2>log)
@@ -49,12 +49,12 @@ stop() {
   daemon=
 }
 
-prints() {  # prints TEXT COMMAND...: checks that the command, with any exit status, prints the text
+prints() {  # prints TEXT COMMAND...: checks that the command prints the text; ignores its exit status
   "${@:2}" >out 2>&1 || true
   grep -qF -- "$1" out || { echo "'${*:2}' does not print: $1" >&2; return 1; }
 }
 
-page() {  # page PATH: prints the metrics port's answer
+page() {  # page PATH: prints the reply of the metrics port
   exec 3<>"/dev/tcp/${metrics%:*}/${metrics##*:}"
   printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3
   cat <&3
@@ -83,7 +83,7 @@ croutctl_error() {
 croutctl_again() { prints "the server was restarted" croutctl solve first --ones && croutctl_solve; }
 
 python_install() {
-  # shellcheck disable=SC2086  # options, by words
+  # shellcheck disable=SC2086  # one word for each option
   python3 -m venv $CROUT_VENV_OPTIONS env
   env/bin/pip install --quiet "$prefix/share/crout/python"
 }
@@ -104,7 +104,7 @@ python_again() {
 by_hand() { PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config "$@" crout; }
 examples=$prefix/share/crout/examples
 c_install() {
-  # shellcheck disable=SC2046  # options, by words
+  # shellcheck disable=SC2046  # one word for each option
   cc -o solve_c "$examples/solve.c" $(by_hand --cflags --libs)
 }
 c_solve() { prints "x = 1.0000 2.0000 3.0000" ./solve_c "$address"; }

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the packages that Crout needs and this machine lacks.
+# Installs the Debian packages of deploy/packages.txt that are missing on this machine.
 #
 # usage: deploy/setup.sh [SECTION...]     sections of deploy/packages.txt; all by default
 #
-# Does nothing if all are installed. Without root it lists the missing packages and exits with status 1.
+# Does nothing if all packages are installed. Without root it lists the missing packages and exits with status 1.
 set -euo pipefail
 list="$(dirname "${BASH_SOURCE[0]}")/packages.txt"
 sections=("$@")
@@ -42,7 +42,7 @@ if [ "$(id -u)" -ne 0 ]; then
   exit 1
 fi
 
-# Only the tests run Prometheus: its package must not start a server.
+# The policy stops packages from starting servers: only the tests run Prometheus.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' >"$policy"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every test, from a bare machine: installs missing packages (as root), checks formats, configurations and
+# Runs all tests, also on a bare machine: installs missing packages (as root), checks formats, configurations and
 # documents, builds with warnings as errors (with CUDA if a toolkit is found), and runs all tests. Then runs unit tests,
 # RPC tests and fuzz targets under ASan and UBSan. By default the sanitizers cover the test programs of changed folders
-# and a third of the others (tests/ci/sanitized_programs.py).
+# and a third of all others (tests/ci/sanitized_programs.py).
 #
 # usage: deploy/test.sh [--long]
 #   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, the unit tests
@@ -20,7 +20,7 @@ case "${1:-}" in
 esac
 budget_minutes=45
 fuzz_seconds=${CROUT_FUZZ_SECONDS:-$((long ? 60 : 20))}
-unset CROUT_FUZZ_SECONDS  # CTest runs the same programs only briefly
+unset CROUT_FUZZ_SECONDS  # CTest also runs the daemon's HTTP fuzz test, but only briefly
 logs=build/test-logs
 mkdir -p "$logs"
 summary=()
@@ -46,7 +46,7 @@ monitoring() {
   promtool check config deploy/prometheus/prometheus.yml
   promtool check rules deploy/prometheus/rules/*.yml
   promtool test rules deploy/prometheus/tests/*.yml
-  # The scrape configuration over TLS of docs/operations/security.md. The files that it names do not exist here.
+  # The scrape configuration over TLS from docs/operations/security.md; its certificates do not exist here.
   sed -n '/^scrape_configs:/,/^```$/{/^```$/d;p}' docs/operations/security.md >"$logs/scrape_over_tls.yml"
   promtool check config --syntax-only "$logs/scrape_over_tls.yml"
   if command -v amtool >/dev/null; then
@@ -69,8 +69,8 @@ monitoring() {
   fi
 }
 
-# The linters are pinned, because their findings differ between versions. The client is installed as by users,
-# with the newest packages that it accepts.
+# Linter versions are pinned, because the findings differ between versions. The client is installed as users install
+# it, with the newest packages that it accepts.
 python_lint() {
   python3 -m venv --clear build/python-lint
   build/python-lint/bin/pip install --quiet -r client/python/requirements-lint.txt ./client/python
@@ -93,10 +93,10 @@ configure() {  # configure PRESET
   grep 'Crout:' "$logs/configure-$1.log"
 }
 
-# One target for each seed corpus.
+# Prints the fuzz targets, one for each seed corpus.
 fuzz_targets() { find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d -printf '%f_fuzz\n' | sort; }
 
-# The programs for ASan and UBSan, without the fuzz targets.
+# Prints the test programs for ASan and UBSan, without the fuzz targets.
 sanitized_programs() {
   local programs
   programs=$(ctest --preset asan -N -L '^(unit|rpc)$' | sed -n 's/^ *Test *#[0-9]*: //p' |
@@ -130,7 +130,7 @@ tsan_tests() {
   ctest --preset tsan
 }
 
-# Reports line coverage by file in $logs/coverage.txt and prints the total. No coverage is required.
+# Writes line coverage by file to $logs/coverage.txt and prints the total. There is no required coverage.
 coverage() {
   configure coverage
   cmake --build --preset coverage --target tests_unit tests_rpc
@@ -140,7 +140,7 @@ coverage() {
     build/coverage
 }
 
-# All targets run at once; each keeps one core busy.
+# Runs all targets at once; each uses one core.
 fuzz() {
   local target name running=() failed=0
   CROUT_FUZZ_SECONDS=$fuzz_seconds build/ci/tests/e2e/e2e_http_fuzz_test >"$logs/daemon_http.log" 2>&1 &
@@ -176,7 +176,7 @@ stage "monitoring configuration" monitoring
 stage "phrases and lengths of documents" tests/ci/prose.py
 stage "Python: format, lint, types" python_lint
 stage "proto: lint, compatibility" proto_lint
-# Without a GPU no device code runs: it is compiled to PTX only, with the lowest optimisation that nvcc has.
+# Without a GPU no device code runs. It is then compiled only to PTX, with nvcc's lowest optimisation.
 if [[ "${configure_options[*]}" != *CUDA_ARCHITECTURES* ]]; then
   configure_options+=(-DCROUT_CUDA_ARCHITECTURES=90-virtual)
   if nvcc --help 2>/dev/null | grep -e --Ofast-compile >/dev/null; then

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the messages of the wire contract while the package is built; pyproject.toml has the rest."""
+"""Generates the protocol messages while the package is built. pyproject.toml has all other settings."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).resolve().parent
-# In a source archive, in an installed bundle, in the repository.
+# The .proto files in a source archive, in an installed bundle and in the repository.
 PROTO_DIRECTORIES = (HERE / "proto", HERE.parent / "proto", HERE.parents[1] / "proto")
 PROTOS = ("matrix", "factor", "factorization_service")
 
@@ -26,7 +26,7 @@ def proto_directory():
 
 
 def protoc():
-    """The compiler of grpcio-tools, otherwise the system's."""
+    """Return the command of grpcio-tools' compiler; without grpcio-tools, the system's."""
     try:
         import grpc_tools  # noqa: F401
     except ImportError:
@@ -40,7 +40,7 @@ def protoc():
 
 
 def generate(root):
-    """Write ROOT/crout/v1: the messages and their types."""
+    """Write the messages and their type stubs to ROOT/crout/v1."""
     subprocess.run(
         [*protoc(), f"-I{proto_directory()}", f"--python_out={root}", f"--pyi_out={root}"]
         + [f"crout/v1/{name}.proto" for name in PROTOS],
@@ -51,12 +51,12 @@ def generate(root):
 
 
 def protobuf_requirement():
-    """The protobuf versions that the generated code supports: its own major version and the next."""
+    """Return the protobuf versions that the generated code supports: its major version and the next."""
     with tempfile.TemporaryDirectory() as root:
         generate(root)
         source = (Path(root) / "crout/v1/matrix_pb2.py").read_text()
     version = re.search(r"^# Protobuf Python Version: (\d+)\.(\d+\.\d+)", source, re.MULTILINE)
-    if version is None:  # a protoc before 26 generated it: for 3.20 to 5
+    if version is None:  # a protoc before 26 generated the code, which supports 3.20 to 5
         return "protobuf>=3.20,<6"
     return f"protobuf>={version[1]}.{version[2]},<{int(version[1]) + 2}"
 

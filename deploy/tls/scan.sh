@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Scans a croutd and its metrics port with sslscan, on loopback with trial certificates. Fails unless it accepts TLS 1.2
-# and 1.3 only, with cipher suites of forward secrecy and authenticated encryption (ECDHE with AES-GCM or
-# ChaCha20-Poly1305) of 128 bits or more.
+# Scans croutd and its metrics port with sslscan, on loopback with trial certificates. Fails unless they accept exactly
+# TLS 1.2 and 1.3, and only cipher suites with forward secrecy and authenticated encryption (ECDHE with AES-GCM or
+# ChaCha20-Poly1305) of at least 128 bits.
 #
 # usage: deploy/tls/scan.sh CROUTD
 set -euo pipefail

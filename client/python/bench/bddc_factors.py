@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poisson's equation on a cube by BDDC (examples/bddc.py), its local matrices factored by several methods.
+"""Measures BDDC for Poisson's equation on a cube (examples/bddc.py) with several factorization methods.
 
 usage: bddc_factors.py ADDRESS RESULT.json M[,M...] [--device=D] [--methods=A,B...] [--tolerances=T,T...]
 
-The measurements follow L. M. Cejka's thesis (CTU in Prague 2023, sections 2.3 and 3.2). For each M, elements
-along a subdomain's edge, they are the time to set up the preconditioner, the iterations of conjugate
-gradients, and their time. Tolerances are absolute, of the published iterative Crout method, icmpp; by default
-those of the thesis. By default all methods run. Seconds are the client's, including its own computations. The
-file is rewritten after each method.
+The measurements follow L. M. Cejka's thesis (CTU in Prague 2023, sections 2.3 and 3.2). For each M, the
+number of elements along a subdomain's edge, the results are the time to set up the preconditioner, the
+iterations of conjugate gradients, and their time. --tolerances are the absolute tolerances of icmpp, the
+published iterative Crout method; by default those of the thesis. --methods: by default all. Times are
+wall-clock seconds of the client, including its own computations. The file is rewritten after each method.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def one_by_one(client, local, options):
 
 
 def ways(client, local, device, methods, tolerances):
-    """Results of preconditioners whose local matrices are factored by each method."""
+    """Generate the results with each factorization method of the local matrices."""
     for method in methods:
         options = {"algorithm": method, "device": device}
         if method == "irr_lu":
@@ -59,7 +59,7 @@ def ways(client, local, device, methods, tolerances):
 
 
 def solve(cube, way):
-    """Seconds of each stage, and the convergence of conjugate gradients."""
+    """Return the seconds of each stage, and the convergence of conjugate gradients."""
     begin = time.perf_counter()
     with way as solve_all:
         precondition = bddc.Preconditioner(cube, solve_all)

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sparse system of ten million equations through the service, by each method for such matrices.
+"""Measures a sparse system of ten million equations through the service, with each sparse method.
 
 usage: large_sparse.py ADDRESS RESULT.json [--n=10000000] [--block=K] [--once] [--device=D]
                        [--algorithms=NAME,NAME...] [--pid=P]
 
-The matrix is upwind convection and diffusion on a line; every hundredth unknown is also coupled to one half a
-line away. It has slightly over 3 n entries with values from a formula, which are sent from memory. With
---block the matrix has full blocks of order K along the diagonal, n K entries of any number, which are
-generated while they are sent. The figures are wall-clock seconds over loopback: one factorization (the first
-of its pattern, with its analysis), one with other values (not with --once, because it takes the memory of
-two), and one solve with each factor. The backward error is computed here. --pid names a server on this
-machine; each row then has its largest resident memory so far. The file is rewritten after each method.
+The matrix is upwind convection and diffusion on a line. Every hundredth unknown is also coupled to the
+unknown half a line away. The matrix has slightly over 3 n entries, which are sent from memory. With --block
+the matrix has full blocks of order K along the diagonal, n K entries in all, which are generated while they
+are sent.
+
+The results are wall-clock seconds over loopback: a factorization with the analysis of the pattern, a
+factorization with other values (not with --once, because it takes the memory of two factors), and a solve
+with each factor. The backward error is computed here. --pid is the process of a server on this machine; each
+row then has its largest resident memory so far. The file is rewritten after each method.
 """
 
 import argparse
@@ -61,7 +63,7 @@ class Line:
 
 
 class Blocks:
-    """Full blocks along the diagonal, all equal; one of them is in memory."""
+    """A matrix of equal full blocks along the diagonal; one block is in memory."""
 
     PIECE = 1 << 20  # approximate number of entries
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of calls from Python compared with the C++ client, against the same daemon.
+"""Measures calls from Python and from the C++ client against the same daemon.
 
 usage: loopback.py CROUTCTL [ADDRESS] > result.json
 
 Prints a table to standard error, and one JSON object with the device, the commit and the date.
 
-The figures are medians of wall-clock time over alternating rounds. "C++" is `croutctl bench`. Below each
-solve are the same bytes sent by gRPC alone: as a stream, as one message with a streamed reply (as the client
+The results are medians of wall-clock time over alternating rounds. "C++" is `croutctl bench`. The rows below
+a solve send the same bytes by gRPC alone: as a stream, as one message with a streamed reply (as the client
 does), and as one message with one reply, which works because this reply is a single message. The last rows
-are the two bare calls to a Python server that does nothing.
+are such calls to a trivial Python server, which returns the bytes that it receives.
 """
 
 import json
@@ -45,7 +45,7 @@ def median(function, calls, after=None):
 
 
 def cpp(croutctl, address, mode, n, calls):
-    """The C++ client's median."""
+    """Return the C++ client's median."""
     command = [croutctl, f"--server={address}", "bench", "--json", f"--mode={mode}", f"--n={n}", "--nrhs=1"]
     command += ["--concurrency=1", f"--requests={calls}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -53,7 +53,7 @@ def cpp(croutctl, address, mode, n, calls):
 
 
 def take_turns(title, runs):
-    """Print the median over the rounds and the fastest round of each run, relative to the first run.
+    """Measure the runs in alternating rounds. Print medians and fastest rounds, relative to the first run.
 
     Returns the medians in microseconds, by the names of the runs.
     """
@@ -88,7 +88,7 @@ def factorizations(client, croutctl, address):
 
 
 def bare_calls(channel, method, message):
-    """Sends the same bytes by gRPC alone."""
+    """Return calls that send the bytes by gRPC alone."""
     stream = channel.stream_stream(SERVICE + method)
     one = channel.unary_stream(SERVICE + method)
     unary = channel.unary_unary(SERVICE + method)

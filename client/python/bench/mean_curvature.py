@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow by mean curvature, each step of which is a linear system, by every way to get from step to step.
+"""Measures a flow by mean curvature, with a linear system in each step, for several ways to solve the steps.
 
 usage: mean_curvature.py ADDRESS RESULT.json [--grid=50] [--steps=7] [--device=D] [--ways=NAME,NAME...]
 
-The problem is that of L. M. Cejka's thesis (CTU in Prague 2023, section 3.3): a surface z = u(x, y) over the
-square [-1, 1]^2, u = 0 on its boundary, with semi-implicit finite differences on GRID x GRID points and the
-iterative Crout method, which starts from the factor of the previous step. Each way continues from its own
-solutions. Its error is the distance of its u from the u of the way that factors by getrf in each step.
-Milliseconds are the server's, for factorization, solution and corrections, without the transfer of the
-matrices. --ways: only getrf and the ways whose names begin so. The file is rewritten after each way.
+The problem is from L. M. Cejka's thesis (CTU in Prague 2023, section 3.3): a surface z = u(x, y) over the
+square [-1, 1]^2 with u = 0 on its boundary, discretized by semi-implicit finite differences on GRID x GRID
+points. The thesis solves it by the iterative Crout method, which starts from the factor of the previous step.
+
+Each way continues from its own solutions. Its error is the distance of its u from the u of the way "getrf",
+which factors in each step. Times are milliseconds of the server for factorization, solution and corrections,
+without the transfer of the matrices. --ways: runs getrf and the ways whose names begin with a NAME. The file
+is rewritten after each way.
 """
 
 import argparse
@@ -28,7 +30,7 @@ PHASES = ("analyze", "factor", "solve", "refine")
 
 
 class Flow:
-    """u on the grid, and the matrix A of A u' = u for the next step."""
+    """u on the grid, and the matrix A of the system A u' = u of the next step."""
 
     def __init__(self, grid):
         self.grid, self.h, self.begun = grid, 2 / grid, False
@@ -40,7 +42,7 @@ class Flow:
         self.u = np.where(self.inside, u, 0).ravel()
 
     def matrix(self):
-        """Gradients are zero in the first step, as published."""
+        """Return A. Gradients are zero in the first step, as published."""
         u = self.u.reshape(self.grid, self.grid) * (1.0 if self.begun else 0.0)
         forward = [np.diff(u, axis=axis, append=u.take([-1], axis)) / self.h for axis in (0, 1)]
         backward = [np.diff(u, axis=axis, prepend=u.take([0], axis)) / self.h for axis in (0, 1)]
@@ -64,9 +66,7 @@ def milliseconds(*timings):
 
 
 def factorizations(client, flow, steps, warm, options):
-    """A factor for each step: a new one, or the last one refactored; iterative methods start from the old
-    factor.
-    """
+    """Factor in each step. `warm`: refactor, so that iterative methods start from the old factor."""
     f, sparse = None, options["algorithm"] == "multifrontal"
     for _ in range(steps):
         A = flow.matrix() if sparse else flow.matrix().toarray()
@@ -86,7 +86,7 @@ def factorizations(client, flow, steps, warm, options):
 
 
 def series(client, flow, steps, sparse, options):
-    """Each step solved by a strategy of series."""
+    """Solve all steps as a series with one of its strategies."""
     matrices = (flow.matrix() if sparse else flow.matrix().toarray() for _ in range(steps))
     sides = (flow.u for _ in range(steps))
     for step in client.series(matrices, sides, **options):
@@ -100,7 +100,7 @@ def series(client, flow, steps, sparse, options):
 
 
 def ways(device):
-    """The names of the ways, and functions that run a flow by them."""
+    """Return the names of the ways, and functions that run a flow."""
     for algorithm in ("getrf", "multifrontal"):
         options = {"algorithm": algorithm, "device": device}
         yield {"way": algorithm}, partial(factorizations, warm=algorithm == "multifrontal", options=options)

@@ -12,7 +12,7 @@ LOAD = os.getloadavg()[0]  # before the benchmark adds to it
 
 
 def head(benchmark: str, client: crout.Client, device: str = "") -> dict[str, object]:
-    """The header: place, time and commit. `device` is one of the server's, by default the first."""
+    """Return the header: place, time and commit. `device`: name of a device; by default the first one."""
     info = client.server_info()
     return {
         "benchmark": benchmark,
@@ -26,7 +26,7 @@ def head(benchmark: str, client: crout.Client, device: str = "") -> dict[str, ob
 
 
 def keep(result: dict[str, object], path: str) -> None:
-    """Replace the file atomically: a run that is killed leaves the previous result."""
+    """Replace the file atomically, so that a run that is killed leaves the previous result."""
     part = Path(f"{path}.part")
     part.write_text(json.dumps(result, indent=1) + "\n")
     part.replace(path)

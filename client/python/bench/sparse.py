@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse systems through the service compared with SciPy's splu in the same process.
+"""Measures sparse systems through the service and with SciPy's splu in the same process.
 
 usage: sparse.py MATRICES [ADDRESS] > result.json     MATRICES: a folder with the files of CASES
 
-Prints a table to standard error, and one JSON object with the device, the commit and the date. The figures
-are medians of wall-clock time over alternating rounds, over loopback: factorization and one solve. "first"
-includes the analysis of the pattern. "again" is a refactorization with the same pattern, "values" one that
+Prints a table to standard error, and one JSON object with the device, the commit and the date. The results
+are medians of wall-clock time over alternating rounds, over loopback, for a factorization and one solve.
+"first" includes the analysis of the pattern. "again" refactors with the same pattern. "values" refactors but
 sends only the values. "study" is a step of a series whose steps send only values.
 """
 

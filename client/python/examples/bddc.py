@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poisson's equation on a cube by domain decomposition, with a preconditioner that solves on a server.
+"""Solves Poisson's equation on a cube by domain decomposition, with a preconditioner that uses the server.
 
--Laplace(u) = 1 in the unit cube, u = 0 on its boundary, by trilinear elements; 4 x 4 x 4 subdomains with M
-elements along an edge of each. The unknowns inside the subdomains are eliminated. The remaining unknowns, on
-the interfaces, are solved by conjugate gradients. The preconditioner is BDDC, balancing domain decomposition
-by constraints (C. R. Dohrmann, SIAM J. Sci. Comput. 25, 2003; J. Mandel and C. R. Dohrmann, Numer. Linear
-Algebra Appl. 10, 2003), with corners and averages over edges and faces, as in BDDCML's poisson_on_cube.
+The problem is -Laplace(u) = 1 in the unit cube, with u = 0 on its boundary. It is discretized by trilinear
+elements on 4 x 4 x 4 subdomains, each with M elements along an edge. The unknowns inside the subdomains are
+eliminated. Conjugate gradients solve for the remaining unknowns, on the interfaces. The preconditioner is
+BDDC, balancing domain decomposition by constraints (C. R. Dohrmann, SIAM J. Sci. Comput. 25, 2003; J. Mandel
+and C. R. Dohrmann, Numer. Linear Algebra Appl. 10, 2003). Its constraints are corners, and averages over
+edges and faces, as in BDDCML's poisson_on_cube.
 
 usage: bddc.py [ADDRESS [M]]     address of a croutd; 127.0.0.1:50051 and 5 by default
 """
@@ -43,7 +44,7 @@ class Kind:
 
     @staticmethod
     def _assemble(m, on_boundary):
-        """Only the diagonal is kept for u on the boundary."""
+        """Assemble the stiffness matrix. Rows and columns of u on the boundary have only the diagonal."""
         h = 1 / (EDGE * m)
         number = np.arange((m + 1) ** 3).reshape(m + 1, m + 1, m + 1)
         corners = [
@@ -63,7 +64,7 @@ class Kind:
         return kept, np.where(on_boundary, 0, load)
 
     def _constraints(self, m, on_boundary, shared):
-        """The nodes of each constraint: shared corners, and edges and faces that are not on the boundary."""
+        """Return the nodes of each constraint: shared corners, and inner edges and faces."""
         place = np.select([self.xyz == 0, self.xyz == m], [0, 1], 2)
         found = []
         for ranges in (0, 1, 2):
@@ -76,16 +77,16 @@ class Kind:
         return found
 
     def condense(self, client, **options):
-        """S = A22 - A21 A11^-1 A12 and the corresponding load, with the inner unknowns eliminated.
+        """Eliminate the inner unknowns: compute S = A22 - A21 A11^-1 A12 and the condensed load.
 
-        The load is appended as the last column of the matrix, because elimination treats both alike.
+        The load is appended as the last column of the matrix, so that the same elimination condenses it.
         """
         with_load = sp.bmat([[self.stiffness, self.load[:, None]], [None, [[1.0]]]], format="csr")
         S = client.schur_complement(with_load, keep=[*self.outer, len(self.load)], **options).S
         self.complement, self.condensed_load = S[:-1, :-1], S[:-1, -1]
 
     def local_matrix(self):
-        """[S C^T; C 0]: the matrix that the server factors for a subdomain of this kind."""
+        """Return [S C^T; C 0], the matrix that the server factors for a subdomain of this kind."""
         count = len(self.constraints)
         rows = np.repeat(np.arange(count), [len(nodes) for nodes in self.constraints])
         C = np.zeros((count, len(self.outer)))
@@ -128,7 +129,7 @@ class Cube:
             kind.condense(client, **options)
 
     def local_matrices(self):
-        """One matrix for each subdomain; subdomains of a kind share the same array."""
+        """Return a matrix for each subdomain; subdomains of a kind share one array."""
         of_kind = {kind: kind.local_matrix() for kind in self.distinct.values()}
         return [of_kind[kind] for kind in self.kinds]
 
@@ -145,13 +146,13 @@ class Cube:
         return y
 
     def middle(self, x):
-        """u at the center of the cube, where eight corners meet."""
+        """Return u at the center of the cube, where eight corners meet."""
         side = EDGE * self.m + 1
         return x[np.searchsorted(self.nodes, side**3 // 2)]
 
 
 class Preconditioner:
-    """BDDC with `solve`: it returns the solutions with all local matrices for a list of right-hand sides."""
+    """BDDC. `solve(b)` must return the solutions with all local matrices for a list of right-hand sides."""
 
     def __init__(self, cube, solve):
         self.cube, self.solve = cube, solve
@@ -179,10 +180,10 @@ class Preconditioner:
 
 
 def conjugate_gradients(product, precondition, b):
-    """x, and the norm of the residual after each iteration, relative to that of b.
+    """Return x, and the norm of the residual after each iteration, relative to the norm of b.
 
-    Each direction is made conjugate to all previous ones: with approximate factors the preconditioner is
-    not exactly symmetric, and conjugacy would otherwise be lost.
+    Makes each direction conjugate to all previous ones, because with approximate factors the preconditioner
+    is not exactly symmetric.
     """
     x, r, before, residuals = np.zeros_like(b), b.copy(), [], []
     while len(residuals) < LIMIT and (not residuals or residuals[-1] > TOLERANCE):

@@ -5,7 +5,7 @@ import numpy as np
 
 
 def backward_error(A, x, b):
-    """Return the largest |b - A x| / (|A| |x| + |b|) over the columns, in the infinity norm and float64."""
+    """Return the largest |b - A x| / (|A| |x| + |b|) over the columns, in the infinity-norm, in float64."""
     A, x, b = (np.asarray(part, complex if np.iscomplexobj(A) else float) for part in (A, x, b))
     x, b = x.reshape(len(A), -1), b.reshape(len(A), -1)
     scale = np.abs(A).sum(axis=1).max(initial=0) * np.abs(x).max(axis=0, initial=0)
@@ -14,7 +14,7 @@ def backward_error(A, x, b):
 
 
 def assert_solves(A, x, b, dtype=float):
-    """Check that X is as accurate as LAPACK's tests require for the type."""
+    """Check that the backward error of X is as small as LAPACK's tests require for the type."""
     assert backward_error(A, x, b) <= 30 * max(len(A), 1) * np.finfo(dtype).eps
 
 

@@ -19,7 +19,7 @@ def program():
 
 @pytest.fixture(scope="session")
 def shared_daemon(program, tmp_path_factory):
-    """A daemon for tests that neither hold it nor advance its clock."""
+    """A daemon shared by tests that neither set failpoints nor advance its clock."""
     daemon = Daemon(program, tmp_path_factory.mktemp("croutd"))
     yield daemon
     daemon.stop()

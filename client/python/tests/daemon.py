@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A croutd_test for one test, on ports that the system picks, controlled by failpoints."""
+"""Runs croutd_test on ports that the system picks. Tests control it by failpoints."""
 
 import re
 import socket
@@ -13,7 +13,7 @@ TIMEOUT = 60.0
 
 
 def eventually(condition):
-    """Return whether `condition()` becomes true."""
+    """Return whether `condition()` becomes true within the time limit."""
     deadline = time.monotonic() + TIMEOUT
     while not condition():
         if time.monotonic() > deadline:
@@ -66,7 +66,7 @@ class Daemon:
         return any(line.startswith(series) and not line.endswith(" 0") for line in text.splitlines())
 
     def hold(self, place: str) -> None:
-        """Hold everything that reaches the failpoint `place` until it is released."""
+        """Block all threads that reach the failpoint `place`, until `release`."""
         self._command(f"hold {place}")
 
     def release(self, place: str) -> None:

@@ -10,7 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 
 
 class FakeServer(grpc.GenericRpcHandler):
-    """Answers calls in sequence with `replies`: a list of messages each, or a status.
+    """Answers calls in sequence with `replies`. Each reply is a list of messages or a status.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class FakeServer(grpc.GenericRpcHandler):
 
 
 class Silence:
-    """A reply that is withheld until it is `released`; `requested` is set once a call waits for it."""
+    """A reply that is not sent before `released` is set; `requested` is set when a call waits for it."""
 
     def __init__(self):
         self.requested = threading.Event()

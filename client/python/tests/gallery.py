@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices that are hard for elimination, and an oracle for them with 50 decimal digits."""
+"""Matrices that are hard for Gaussian elimination, and reference solutions with 50 decimal digits."""
 
 import mpmath
 import numpy as np
@@ -14,7 +14,7 @@ def _rng(seed=0):
 
 
 def foster(n):
-    """A Volterra equation by the trapezoidal rule."""
+    """Discretize a Volterra equation by the trapezoidal rule."""
     A = np.diag(np.full(n, 0.5)) - np.tril(np.ones((n, n)), -1)
     A[1:, 0] = -0.5
     A[0, 0] = 1
@@ -24,14 +24,14 @@ def foster(n):
 
 
 def wilkinson(n):
-    """Partial pivoting doubles the last column with every step."""
+    """Return a matrix whose last column doubles with every step of partial pivoting."""
     A = np.eye(n) - np.tril(np.ones((n, n)), -1)
     A[:, -1] = 1
     return A
 
 
 def wright(n, step=0.3):
-    """A boundary value problem by multiple shooting: well-conditioned, with growth of e^(n / 8)."""
+    """Multiple shooting for a boundary value problem: well-conditioned, with growth of e^(n / 8)."""
     E = scipy.linalg.expm(step * np.array([[-1 / 6, 1], [1, -1 / 6]]))
     A = np.eye(n)
     A[:2, -2:] = np.eye(2)
@@ -78,7 +78,7 @@ def grid(m, diagonal, sign=1):
 
 
 def neumann(m, shift):
-    """A grid with Neumann boundaries. Without a shift, constants are its null space."""
+    """A Laplacian with Neumann boundaries. Without a shift, constants are its null space."""
     A = grid(m, 0)
     return A - np.diag(A.sum(axis=1)) + shift * np.eye(m * m)
 
@@ -124,9 +124,7 @@ SPARSE = {
 
 
 def in_type(A, dtype):
-    """Round A to the type. For complex types, multiply rows and columns by powers of i, which keep the
-    moduli.
-    """
+    """Round A to the type. For complex types, multiply rows and columns by powers of i: moduli stay."""
     A = A.astype(dtype)
     if np.iscomplexobj(A):
         rows, columns = np.indices(A.shape)
@@ -135,7 +133,7 @@ def in_type(A, dtype):
 
 
 class Oracle:
-    """X, the determinant and the condition number of a regular matrix."""
+    """Reference solution X, determinant and condition number of a regular matrix."""
 
     def __init__(self, A, b):
         self._A = _exact(A)

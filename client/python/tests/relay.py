@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A relay between a client and a server that counts the client's pings and can fall silent."""
+"""A relay between a client and a server that counts the client's pings and can stop relaying."""
 
 import contextlib
 import socket
@@ -57,7 +57,7 @@ class Relay:
     def _forward(self, source, target, watcher=None):
         if watcher is not None:
             next(watcher)
-        with contextlib.suppress(OSError):  # closed by a peer or by the end of the test
+        with contextlib.suppress(OSError):  # a peer or the end of the test has closed the socket
             while data := source.recv(1 << 16):
                 if self._silent.is_set():
                     return
@@ -66,7 +66,7 @@ class Relay:
                 target.sendall(data)
 
     def _count(self):
-        """A coroutine that counts the pings in the data sent to it."""
+        """Coroutine that counts the pings in the data sent to it."""
         pending, skip = b"", _PREFACE
         while True:
             pending += yield

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixed calls from several clients at once, with each answer compared with an exact solution.
+"""Runs mixed calls from several clients at once and compares each result with the exact solution.
 
 usage: soak.py CROUTD_TEST [SECONDS]        300 seconds by default
 
 Matrices, solutions and right-hand sides are integers, so that b = A x is exact. A result passes if its
 relative forward error is at most 10 n cond(A) u, or if it came with a warning and cond(A) u is above 1e-4.
-At the end no factor is left, and the daemon's memory has stopped growing.
-Exit status: 0 if every answer passed.
+At the end no factor may be left, and the daemon's memory must have stopped growing.
+Exit status: 0 if every check passed.
 """
 
 import concurrent.futures
@@ -33,7 +33,7 @@ GROWTH = 1.5
 
 
 class Problem:
-    """A x = b in integers, with the condition number of A. Some matrices are nearly singular."""
+    """A system A x = b of integers, with the condition number of A. Some matrices are nearly singular."""
 
     def __init__(self, rng: np.random.Generator, dtype: np.dtype, n: int | None = None) -> None:
         self.n = n or int(rng.integers(1, MOST))
@@ -58,7 +58,7 @@ class Problem:
 
 
 def call_with_warnings(function, *args, **options):
-    """Return the result of a call, and whether it warned."""
+    """Return the result of a call, and whether it issued a warning."""
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")
         result = function(*args, **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison helpers fail on perturbed data."""
+"""The helpers of accuracy.py reject perturbed data."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that `connect` refuses before it connects."""
+"""Arguments that `connect` rejects before it connects."""
 
 import asyncio
 

@@ -17,7 +17,7 @@ import crout.aio
 
 
 def run(test):
-    """Run a coroutine function as a test without a pytest plugin."""
+    """Wrap a coroutine function as a test. Replaces a pytest plugin."""
 
     @functools.wraps(test)
     def wrapped(*args, **kwargs):
@@ -32,7 +32,7 @@ def _public(kind):
 
 def test_the_surface_is_the_same():
     assert _public(crout.aio.AsyncClient) == _public(crout.Client)
-    # SciPy's operators are synchronous.
+    # Not in AsyncFactor, because SciPy's operators are synchronous.
     assert _public(crout.aio.AsyncFactor) == _public(crout.Factor) - {"as_linear_operator"}
     assert _public(crout.aio.AsyncBatchFactor) == _public(crout.BatchFactor)
     pairs = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All ways in which authentication can fail, and the resulting errors. Tokens are signed by openssl."""
+"""Failures of authentication and their errors. Tokens are signed by openssl."""
 
 import base64
 import hashlib

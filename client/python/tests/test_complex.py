@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Complex matrices, and complex right-hand sides of real matrices and vice versa."""
+"""Complex matrices, and systems in which only one of A and b is complex."""
 
 import numpy as np
 import pytest

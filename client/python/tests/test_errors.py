@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statuses, retries, and replies that violate the contract."""
+"""Statuses, retries, and replies that violate the protocol."""
 
 import asyncio
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples run without warnings, and the pages show their output."""
+"""The examples run without warnings, and the documents show their output."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def test_bddc_takes_the_published_iterations(address):
     output = _run(PACKAGE / "examples/bddc.py", address, "5")
     assert "64 local matrices of orders 104 to 178" in output
     assert "\n5 iterations, relative residual 9.45e-08\n" in output  # as in tests/bench/published/bddc.csv
-    # The series of the exact solution gives 0.0562 there; h = 1/20.
+    # The exact value at the center, from the series of the solution, is 0.0562; h = 1/20.
     assert "u in the middle 0.0564\n" in output
 
 

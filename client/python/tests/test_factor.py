@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other operations of a factor."""
+"""Methods of factors other than solve."""
 
 import inspect
 import warnings
@@ -72,7 +72,7 @@ def test_rcond_is_that_of_one_version(client, regular, monkeypatch):
     solve = f._solve
 
     def solve_once_then_refactor(*args, **options):
-        monkeypatch.undo()  # another user refactors between the two solves
+        monkeypatch.undo()  # another client refactors between the two solves
         first = solve(*args, **options)
         theirs.refactor(other)
         return first

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results on hard matrices compared with an oracle: as accurate as reported, or with a warning."""
+"""Results on hard matrices are as accurate as reported, or come with a warning."""
 
 import warnings
 
@@ -15,7 +15,7 @@ UNIT = {np.dtype(t): np.finfo(t).eps / 2 for t in TYPES}
 
 
 def recorded(function, *arguments, **options):
-    """Return the result, and whether it came with a LinAlgWarning."""
+    """Return the result of a call, and whether it issued a LinAlgWarning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments, **options)
@@ -24,7 +24,7 @@ def recorded(function, *arguments, **options):
 
 
 def assert_honest(f, warned, A, oracle, b):
-    """Check the factor's determinant, and a solution with its error figures."""
+    """Check the factor's determinant, and a solution with its reported errors."""
     unit, n, growth = UNIT[A.dtype], len(A), f.record.pivot_growth
     sensitivity = unit * oracle.condition * n * max(growth, 1)
     determinant = f.record.determinant

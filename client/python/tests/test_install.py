@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package as in a bundle: beside the contract, in a read-only directory."""
+"""Installation from a bundle: the package is beside the .proto files, in a read-only directory."""
 
 import shutil
 import subprocess
@@ -35,7 +35,7 @@ def test_a_read_only_bundle_can_be_installed(tmp_path):
     finally:
         for path in (bundle, *bundle.rglob("*")):
             path.chmod(path.stat().st_mode | 0o200)
-    assert _tree(bundle) == before  # also as root, for whom nothing is read-only
+    assert _tree(bundle) == before  # for runs as root, which can write read-only directories
     (wheel,) = (tmp_path / "wheels").glob("crout-*.whl")
     assert {"crout/client.py", "crout/py.typed", "crout/v1/matrix_pb2.py"} <= set(
         zipfile.ZipFile(wheel).namelist()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases, renewals, handles in other threads and processes, and the ends of calls."""
+"""Leases, renewals, handles in other threads and processes, and calls that end early."""
 
 import concurrent.futures
 import math
@@ -45,7 +45,7 @@ def test_an_expired_lease_is_reported(daemon):
         f.solve(np.ones(3))
 
         def expired():
-            daemon.advance(7200)  # repeat, since a use may end after its reply
+            daemon.advance(7200)  # repeated, because a use may end only after its reply
             try:
                 f.describe()
             except crout.HandleExpired:
@@ -88,7 +88,7 @@ def test_renewals_go_on_until_the_lease_is_dropped():
         if len(calls) == 3:
             third.set()
         if len(calls) == 1:
-            raise crout.Unavailable("once")  # is retried
+            raise crout.Unavailable("once")  # retried
 
     renewals = Renewals(renew)
     renewals.hold("a", 0.003)
@@ -294,7 +294,7 @@ def test_a_running_call_reports_that_its_client_was_closed(daemon, n):
 def test_a_deadline_is_a_timeout_and_ends_the_work(daemon):
     daemon.hold("scheduler.job")
     timeout = 0.1
-    while not daemon.reached("scheduler.job"):  # on a slow machine it passes before the work begins
+    while not daemon.reached("scheduler.job"):  # on a slow machine the deadline passes before the job starts
         timeout *= 2
         with crout.connect(daemon.address, timeout=timeout) as c:
             with pytest.raises(crout.DeadlineExceeded, match="longer timeout") as caught:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports among the modules of the package, by their syntax trees."""
+"""Imports among the modules of the package, found in their syntax trees."""
 
 import ast
 import graphlib
@@ -14,7 +14,7 @@ MODULES = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
 
 
 def imported(statement):
-    """The modules of the package that an import statement loads."""
+    """Return the modules of the package that an import statement loads."""
     if isinstance(statement, ast.Import):
         names = [alias.name for alias in statement.names]
     elif isinstance(statement, ast.ImportFrom):
@@ -27,7 +27,7 @@ def imported(statement):
 
 
 def imports(source):
-    """The modules that are imported at the start, and those that only types or functions import."""
+    """Return the modules that are imported at the start, and those that only types or functions import."""
     tree = ast.parse(source)
     first = set().union(*(imported(statement) for statement in tree.body))
     return first, set().union(*(imported(node) for node in ast.walk(tree))) - first

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of arguments to bytes, and the copies that it makes."""
+"""Conversion of arguments to bytes, and its copies."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_a_payload_goes_as_it_is():
 
 
 class Exporter:
-    """Supports DLPack, as if on a device of the given type."""
+    """Supports DLPack and claims to be on a device of the given type."""
 
     def __init__(self, array, device=1):
         self._array, self._device = array, device
@@ -115,7 +115,7 @@ def test_other_sparse_forms_go_as_coordinates(form):
 
 
 def test_a_digest_is_the_contracts():
-    # Follows the definition in factor.proto. tests/kernels/sparse/analysis_test.cc has the same numbers.
+    # Implements the definition in factor.proto. tests/kernels/sparse/analysis_test.cc has the same numbers.
     def digest(entries, n):
         row, col = np.array(entries, int).reshape(-1, 2).T
         matrix = scipy.sparse.coo_matrix((np.zeros(len(row)), (row, col)), (n, n))
@@ -127,7 +127,7 @@ def test_a_digest_is_the_contracts():
 
 
 def test_a_digest_of_entries_is_the_contracts():
-    # Follows the definition of SeriesResult.entry_digest. tests/kernels/io/line_map_test.cc has the same
+    # Implements the definition of SeriesResult.entry_digest. tests/kernels/io/line_map_test.cc has the same
     # numbers.
     def digest(row, col):
         return _payload.entry_digest(False, [np.array(row), np.array(col)], 3)

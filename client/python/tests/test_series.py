@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series over one stream: the action of each step, and what stays behind."""
+"""Series over one stream: the work of each step, and the release of factors."""
 
 import asyncio
 import contextlib
@@ -89,7 +89,7 @@ def test_a_step_starts_at_the_given_x0(client, regular, rng):
         assert cold.old_iterations > solved.old_iterations == 0
         assert solved.x.tobytes() == cold.x.tobytes()
         assert second(np.asfortranarray(1e250 * cold.x)).x.tobytes() == cold.x.tobytes()
-        # A start may have any type that converts to the series' type, like right-hand sides.
+        # An initial guess may have any type that converts to the type of the series.
         assert_solves(near, second(np.ones(b.shape, dtype="i4")).x, b)
     same = client.series([A, None], b, x0=cold.x, strategy="refactor")
     assert all(step.accurate for step in same)
@@ -302,7 +302,7 @@ def test_the_factor_of_a_broken_step_is_recorded(regular):
 
 def test_inaccurate_solutions_are_warned_of(client, regular):
     A = regular(10)
-    A[:, 1] = A[:, 0] * (1 + 1e-15 * np.arange(10))  # barely regular
+    A[:, 1] = A[:, 0] * (1 + 1e-15 * np.arange(10))  # nearly singular
     with pytest.warns(crout.LinAlgWarning, match="nearly singular"):
         (step,) = client.series([A], np.arange(10.0))
     assert step.warnings == ("nearly_singular",)

@@ -14,7 +14,7 @@ from crout._settings import Settings, _Reader
 
 @pytest.fixture(autouse=True)
 def servers(tmp_path, monkeypatch):
-    """The path of a server file; no environment variable adds to it."""
+    """The path of a file of servers. No other settings are in the environment."""
     for name in ("SERVER", "TENANT", "TLS", "CA", "CERT", "KEY", "TOKEN_FILE"):
         monkeypatch.delenv(f"CROUT_{name}", raising=False)
     path = tmp_path / "servers.toml"

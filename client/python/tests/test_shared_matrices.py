@@ -39,7 +39,7 @@ def test_as_good_as_scipy(client, file):
     path = DIRECTORY / file
     A = scipy.io.mmread(path)
     dense = np.asarray(A.toarray() if scipy.sparse.issparse(A) else A, float)
-    with warnings.catch_warnings():  # some are singular: SciPy and the client both warn
+    with warnings.catch_warnings():  # some matrices are singular: SciPy and the client both warn
         warnings.simplefilter("ignore")
         theirs = scipy.linalg.lu_factor(dense)
         f = client.lu_factor(path)

@@ -34,7 +34,7 @@ def solve_in_asyncio(address):
 def test_a_call_outlasts_many_pings_and_ends_where_they_are_not_answered(monkeypatch, call):
     options = dict(_transport.CHANNEL_OPTIONS)
     for name in ("grpc.keepalive_time_ms", "grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms"):
-        assert options[name] <= 25_000  # 20 s more for a new connection make a minute in total
+        assert options[name] <= 25_000  # 25 s, 15 s, and 20 s for a new connection add up to a minute
         options[name] = 200
     monkeypatch.setattr(_transport, "CHANNEL_OPTIONS", list(options.items()))
     computing = Silence()
@@ -49,7 +49,7 @@ def test_a_call_outlasts_many_pings_and_ends_where_they_are_not_answered(monkeyp
         caller = threading.Thread(target=run)
         caller.start()
         assert computing.requested.wait(TIMEOUT)
-        # By default, gRPC sends only two pings, and a server that stops later is not noticed.
+        # By default gRPC sends only two pings and does not detect a server that stops later.
         assert relay.await_pings(6, TIMEOUT / 2)
         assert not ended
         relay.fall_silent()

@@ -313,7 +313,7 @@ def test_refusals_name_the_problem(client, call, message):
         call(client)
     assert isinstance(caught.value, ValueError)
     assert caught.value.code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
-    # Messages must not use names of the contract that the package does not have.
+    # Messages must not use names of protocol fields that are no keywords of the package.
     assert not re.search(r"header|factor_dtype|max_refinement|SINGLE|PIVOT_RULE", str(caught.value))
 
 

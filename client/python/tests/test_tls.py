@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS with a separate server and certificates made by openssl."""
+"""TLS with a daemon of its own and certificates made by openssl."""
 
 import asyncio
 import pickle
@@ -19,7 +19,7 @@ def openssl(place, command):
 
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory):
-    """ca.crt, other.crt, and server and client certificates signed by ca."""
+    """A directory with ca.crt, other.crt, and server and client certificates signed by ca."""
     place = tmp_path_factory.mktemp("pki")
     (place / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
     new = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"

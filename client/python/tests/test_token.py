@@ -17,7 +17,7 @@ TOKEN = "crout_of-alice"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A token in alice.token, and the identity file of the daemon."""
+    """A directory with a token in alice.token, and the identity file of the daemon."""
     place = tmp_path_factory.mktemp("tokens")
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     (place / "identities").write_text(f"[alice]\ntoken = sha256:{digest}\ntenants = a\nroles = solve\n")

@@ -14,7 +14,7 @@ from crout._diagnostics import warn_of_solution
 
 
 def wilkinson(n, dtype=float):
-    """Partial pivoting doubles the last column with every step."""
+    """Return a matrix whose last column doubles with every step of partial pivoting."""
     A = np.eye(n) - np.tril(np.ones((n, n)), -1)
     A[:, -1] = 1
     return A.astype(dtype)

@@ -4,10 +4,10 @@
     import crout
 
     c = crout.connect("localhost:50051")
-    with c.lu_factor(A) as f:      # the factors stay on the server
+    with c.lu_factor(A) as f:      # the factor stays on the server
         x = f.solve(b)
 
-`crout.aio` is the same interface for asyncio.
+`crout.aio` has the same interface for asyncio.
 """
 
 from crout._call import RetryPolicy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A call as plain data: the request, the handler of the reply, retries and progress. Does not use gRPC."""
+"""Calls as data: the request, the handler of the reply, retries and progress. Does not use gRPC."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 ProgressCallback = Callable[[Progress], object]
 
-# Limit of the first message of a call that may have to wait for another with its request_id.
+# Largest payload of the first message of a call with a request_id. Such a call may have to wait for another
+# call with this id; the server limits its first message to 64 KiB.
 _WAITING_CHUNK = 32 << 10
 
 _MAX_TIMEOUT = 1e9  # seconds; gRPC cannot represent much longer deadlines
@@ -33,9 +34,9 @@ class RetryClass(enum.Enum):
     """Effect of a second attempt."""
 
     # A second attempt could repeat the effect. Retried only after a refusal before any effect:
-    # RESOURCE_EXHAUSTED and ABORTED with the server's delay.
+    # RESOURCE_EXHAUSTED or ABORTED with the server's delay.
     REFUSED_ONLY = enum.auto()
-    # A second attempt has no further effect: reads, and calls with a request_id. Retried also after
+    # A second attempt is safe: it only reads, or a request_id makes it idempotent. Also retried after
     # UNAVAILABLE.
     IDEMPOTENT = enum.auto()
 
@@ -44,16 +45,20 @@ class RetryClass(enum.Enum):
 class RetryPolicy:
     """Policy of retries.
 
-    The server's delay takes precedence over the exponential one. Retries end at the call's timeout.
+    A call is retried if the server refused it before any effect (RESOURCE_EXHAUSTED or ABORTED with a delay)
+    or, if it is safe to repeat, after UNAVAILABLE. Retries end at the call's timeout.
+
+    The delay before a retry is the server's, if it sent one; up to 20 % of jitter is added. Otherwise it is
+    between 50 % and 100 % of an exponential backoff.
 
     Attributes
     ----------
     max_attempts : int
-        1: no retries.
+        Largest number of attempts, the first one included; 1: no retries.
     initial_backoff, max_backoff : float
-        Seconds before the second attempt, and the largest delay; the delay doubles each time.
+        First and largest backoff, in seconds; the backoff doubles after each attempt.
     max_server_delay : float
-        Largest delay that is accepted from a server, in seconds.
+        Limit of the server's delay, in seconds.
     """
 
     max_attempts: int = 4
@@ -67,31 +72,31 @@ class RetryPolicy:
 
 
 class Reply(abc.ABC, Generic[T_co]):
-    """Assembles the messages of one attempt."""
+    """Assembles the reply to one attempt."""
 
-    _factor: FactorRecord | None = None  # once it arrived
+    _factor: FactorRecord | None = None  # set when it arrives
 
     @property
     def repeatable(self) -> bool:
-        """Whether another attempt is possible; false once the input was overwritten."""
+        """Whether another attempt is possible; false after the input was overwritten."""
         return True
 
     @abc.abstractmethod
     def feed(self, message: bytes) -> Any | None:
-        """Take the next message; return its Progress, if it has one. Raises ProtocolError."""
+        """Handle the next message. Returns its Progress, if it has one. Raises ProtocolError."""
 
     @abc.abstractmethod
     def finish(self) -> T_co:
-        """The result, after a status of OK. Raises ProtocolError if something is missing."""
+        """Return the result, after a status of OK. Raises ProtocolError if a part is missing."""
 
     def explain(self, error: CroutError) -> None:
-        """Add the factor, if one arrived, to the error of a singular matrix."""
+        """Add the factor, if one arrived, to a Singular error."""
         if isinstance(error, Singular):
             error.factor = self._factor
 
 
 class RoundReply(Reply[T_co]):
-    """The reply of one round of a longer call; detects when it is complete."""
+    """Assembles the reply to one round of a call in rounds."""
 
     @property
     @abc.abstractmethod
@@ -106,7 +111,7 @@ class Call(Generic[T]):
     Attributes
     ----------
     method : str
-        Name in the service.
+        Name of the method in the service.
     first : bytes
         The first message, without payload.
     reply : callable
@@ -114,17 +119,17 @@ class Call(Generic[T]):
     retry : RetryClass
         Effect of another attempt.
     payloads : tuple of (int, Opener)
-        The streamed payloads: the number of a `bytes` field and its bytes.
+        The streamed payloads, in order: the number of a `bytes` field, and its bytes.
     unary : bool
-        Whether the reply is one message, too.
+        Whether request and reply are one message each.
     waits : bool
-        Whether it has a request_id.
+        Whether the call has a request_id and may wait for another call with this id.
     timeout : float or None
-        Seconds for all attempts; None for the client's.
+        Seconds for all attempts; None for the client's timeout.
     progress : callable or bool
         Receives progress; True shows a progress bar.
     file : str
-        Path of the matrix, which errors name in place of the argument A; "" for an array.
+        Path of the matrix, for errors; "" if the matrix is an array.
     """
 
     method: str
@@ -139,15 +144,15 @@ class Call(Generic[T]):
     file: str = ""
 
     def name_file(self, error: CroutError) -> None:
-        """Put the path of the matrix in place of the argument A at the start of the message."""
+        """Replace "A" at the start of the error's message by the path of the matrix, if it has one."""
         text = str(error)
         if self.file and text.startswith("A:"):
             error.args = (self.file + text[1:], *error.args[1:])
 
     def messages(self) -> Iterator[tuple[bytes, int]]:
-        """The messages, each with the payload bytes sent so far.
+        """Generate the messages, each with the number of payload bytes up to its end.
 
-        The first message holds as much payload as fits, so that a small request is one message.
+        The first message contains as much payload as fits, so that a small request is one message.
         """
         parts: list[Bytes] = [self.first]
         room = _WAITING_CHUNK if self.waits else CHUNK
@@ -165,15 +170,15 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True)
 class RoundCall(Call[T]):
-    """One round of a longer call."""
+    """One round of a call in rounds, such as a step of a series."""
 
     reply: Callable[[], RoundReply[T]]
 
 
 class ProgressReport:
-    """Reports both sent bytes and the server's progress to a callback, one at a time.
+    """Reports sent bytes and the server's progress to a callback, one report at a time.
 
-    A context manager: at its end the callback's ``close`` is called, if it has one.
+    As a context manager it calls the callback's ``close`` at the end, if there is one.
     """
 
     def __init__(self, callback: ProgressCallback | None) -> None:
@@ -190,7 +195,7 @@ class ProgressReport:
             close()
 
     def on_sent(self, count: int) -> None:
-        """Report that `count` payload bytes in total were passed to gRPC."""
+        """Report the number of payload bytes that were passed to gRPC so far."""
         if self._callback is not None:
             with self._lock:
                 self._last = dataclasses.replace(self._last, bytes_sent=count)
@@ -205,7 +210,7 @@ class ProgressReport:
 
 
 class Attempts:
-    """Counts the attempts of one call and watches its deadline."""
+    """Counts the attempts of one call and computes its delays up to the deadline."""
 
     def __init__(self, policy: RetryPolicy, retry: RetryClass, timeout: float | None) -> None:
         self._policy = policy
@@ -216,14 +221,14 @@ class Attempts:
         self._made = 0
 
     def begin(self) -> float | None:
-        """Count an attempt. Returns its remaining seconds, None for no limit."""
+        """Count an attempt. Returns the seconds until the deadline; None for no limit."""
         self._made += 1
         if self._deadline is None:
             return None
         return max(0.0, self._deadline - time.monotonic())
 
     def delay_after(self, error: CroutError, repeatable: bool) -> float:
-        """Seconds to wait before the next attempt. Raises `error` if there is none."""
+        """Return the seconds to wait before the next attempt. Raises `error` if there must be none."""
         if not repeatable or self._made >= self._policy.max_attempts or not self._may_retry(error):
             raise error
         delay = self._delay(error.retry_delay)
@@ -237,7 +242,7 @@ class Attempts:
         return error.code == "UNAVAILABLE" and self._retry is RetryClass.IDEMPOTENT
 
     def _delay(self, server_delay: float | None) -> float:
-        """Randomize the delay, so that clients refused together do not retry together."""
+        """Return a random delay, so that clients that were refused together do not retry together."""
         if server_delay is not None:
             return min(server_delay, self._policy.max_server_delay) * random.uniform(1.0, 1.2)
         backoff: float = self._policy.initial_backoff * 2 ** (self._made - 1)
@@ -245,7 +250,7 @@ class Attempts:
 
 
 class ProgressBar:
-    """Shows the sent bytes, the phase, and the finished columns or steps."""
+    """A tqdm bar with the sent bytes, the phase, and the finished columns or steps; nothing without tqdm."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -268,6 +273,6 @@ class ProgressBar:
         self._bar.update(progress.bytes_sent - self._bar.n)
 
     def close(self) -> None:
-        """Leave the line on the terminal."""
+        """Close the bar; its line stays on the terminal."""
         if self._bar is not None:
             self._bar.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection to a server, and the leases that it renews."""
+"""A connection to a server, and the renewal of leases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MAX_CLOSE_SECONDS = 5.0  # seconds that closing waits for a running renewal
+_MAX_CLOSE_SECONDS = 5.0  # limit of the time that close() waits for a running renewal
 
 
 def server_of(
@@ -40,7 +40,7 @@ def server_of(
     token: str | None,
     token_file: str | os.PathLike[str] | None,
 ) -> Server:
-    """The arguments of `connect`, completed from the environment and the file of servers, and checked."""
+    """Check the arguments of `connect`, completed from the environment and the file of servers."""
     ca, cert, key, token_file = (
         None if path is None else os.fspath(path) for path in (ca, cert, key, token_file)
     )
@@ -59,7 +59,7 @@ def server_of(
 
 
 class Connection:
-    """A connection, and the leases of factors in ``with`` blocks."""
+    """A connection to a server. Renews the leases of factors in ``with`` blocks."""
 
     def __init__(self, server: Server) -> None:
         self.closed = False
@@ -85,21 +85,21 @@ class Connection:
         """
         self.closed = True
         self._renewals.close()
-        self._transport.close()  # ends a running renewal, whose server may not answer
+        self._transport.close()  # also ends a running renewal
         self._renewals.join(_MAX_CLOSE_SECONDS)
 
     def _run(self, call: Call[T]) -> T:
         return self._transport.run(call)
 
     def server_info(self) -> ServerInfo:
-        """The server's version, devices and limits."""
+        """Fetch the server's version, devices and limits."""
         return self._run(_requests.server_info())
 
 
 def pause(lease: float, failed: bool = False) -> float:
-    """Seconds until a lease of that many seconds is renewed, or the renewal retried.
+    """Return the seconds until the next renewal of a lease of `lease` seconds, or after a failed one.
 
-    Two attempts may fail, or be late, before the lease ends.
+    Leaves time for several attempts before the lease ends.
     """
     return lease / (12 if failed else 3)
 
@@ -108,7 +108,7 @@ _of_this_process: weakref.WeakSet[Renewals] = weakref.WeakSet()
 
 
 def _reset_after_fork() -> None:
-    """In a forked child: the parent's threads do not exist and may have held any lock."""
+    """Replace all locks in a forked child: threads of the parent may have held them."""
     for renewals in _of_this_process:
         renewals._reset()
 
@@ -117,9 +117,9 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 class Renewals:
-    """The leases to renew; thread-safe. Its thread runs while there are any.
+    """Renews leases on a thread, which runs while there are leases. Thread-safe.
 
-    After a fork the child renews none; the parent's leases stay with the parent.
+    A forked child renews none of its parent's leases.
     """
 
     def __init__(self, renew: Callable[[str, float], object]) -> None:
@@ -129,11 +129,11 @@ class Renewals:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._held: dict[str, tuple[float, float]] = {}  # handle: lease, time of its renewal
+        self._held: dict[str, tuple[float, float]] = {}  # handle: lease in seconds, time of its renewal
         self._thread: threading.Thread | None = None
 
     def hold(self, handle: str, lease: float) -> None:
-        """Renew the lease from now on."""
+        """Renew the lease of `lease` seconds from now on, until `drop`."""
         with self._changed:
             self._held[handle] = (lease, time.monotonic() + pause(lease))
             if self._thread is None:
@@ -147,19 +147,19 @@ class Renewals:
             return handle in self._held
 
     def drop(self, handle: str) -> None:
-        """Stop renewing a lease. A running renewal may still end after this."""
+        """Stop renewing a lease. Does not wait for a running renewal."""
         with self._changed:
             self._held.pop(handle, None)
             self._changed.notify()
 
     def close(self) -> None:
-        """Stop all renewals. A running renewal ends with its call."""
+        """Stop all renewals. Does not wait for a running renewal."""
         with self._changed:
             self._held.clear()
             self._changed.notify()
 
     def join(self, timeout: float) -> None:
-        """Wait for the thread of a closed object, with a time limit."""
+        """Wait at most `timeout` seconds for the thread, after `close`."""
         with self._changed:
             thread = self._thread
         if thread is not None:
@@ -172,7 +172,7 @@ class Renewals:
             try:
                 self._renew(handle, lease)
             except HandleExpired:
-                self.drop(handle)  # its next use reports the error
+                self.drop(handle)  # the next use of the factor reports the error
             except CroutError:
                 failed = True
             with self._changed:
@@ -180,7 +180,7 @@ class Renewals:
                     self._held[handle] = (lease, time.monotonic() + pause(lease, failed))
 
     def _next_due(self) -> tuple[str, float] | None:
-        """Wait until a lease is due. None, which ends the thread, if there is no lease."""
+        """Wait until a lease is due, and return its handle and seconds. None: the thread must end."""
         with self._changed:
             while self._held:
                 handle = min(self._held, key=lambda held: self._held[held][1])

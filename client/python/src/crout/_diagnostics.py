@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions for failed calls, and warnings about results, both with the next step.
+"""Exceptions for failed calls and warnings about results. Both state the next step.
 
 The details of a status are google.rpc messages in the grpc-status-details-bin trailer. They are parsed with
-_wire, because generated google.rpc messages would collide with those of googleapis-common-protos in
-protobuf's registry.
+_wire, because generated google.rpc messages would collide with googleapis-common-protos in protobuf's
+registry.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _CLASSES: dict[str, type[CroutError]] = {
 def error_from(
     code: str, message: str, trailers: Iterable[tuple[str, str | bytes]], address: str, tls: bool = False
 ) -> CroutError:
-    """The exception for a status other than OK of a call to `address`."""
+    """Make the exception for a failed call to `address`. `tls`: whether the client uses TLS."""
     packed = b""
     for key, value in trailers:
         if key == _TRAILER and isinstance(value, bytes):
@@ -76,7 +76,7 @@ def error_from(
     kind = _class_of(code, reason, delay)
     hint = next_step(kind, reason, delay, address)
     if kind is Singular and "replace_if_singular" in message:
-        hint = ""  # the factor stays usable, and the message has the next step
+        hint = ""  # the message has the next step
     if kind is Unavailable and not reason:
         message = without_lookup(message)
         hint = advice_on_connection(message, tls, address) or hint
@@ -94,7 +94,7 @@ def _class_of(code: str, reason: str, delay: float | None) -> type[CroutError]:
 
 
 def _read_details(packed: bytes) -> tuple[str, dict[str, str], float | None]:
-    """Reason, metadata and retry delay of a google.rpc.Status."""
+    """Return the reason, metadata and retry delay in seconds of a serialized google.rpc.Status."""
     reason = ""
     details: dict[str, str] = {}
     delay = None
@@ -119,7 +119,7 @@ def _text(message: bytes, number: int) -> str:
     return b"".join(_wire.values(message, number)).decode()
 
 
-# Advice in addition to the server's message, by the reason why the factor is gone.
+# Advice for HandleExpired in addition to the server's message, by ErrorInfo.reason.
 _GONE = {
     "HANDLE_EXPIRED": "A `with` block renews the lease while the program runs and the server answers",
     "HANDLE_RELEASED": (
@@ -129,13 +129,14 @@ _GONE = {
 }
 
 
+# Advice for DeadlineExceeded, by ErrorInfo.reason.
 _LATE = {
     "UPLOAD_IDLE": "Send without pauses, or raise the server's --upload-idle-timeout",
     "UPLOAD_SLOW": "Send over a faster connection, or lower the server's --upload-min-rate",
     "SERIES_IDLE": "Take the series up by start= its factor, or raise the server's --series-idle-timeout",
 }
 
-# Keywords of this package for fields of the contract, by the last part of their path.
+# Keywords of this package for protocol fields, by the last part of the field's path.
 _KEYWORDS = {
     "matrix": "A",
     "rhs": "b",
@@ -153,12 +154,12 @@ _KEYWORDS = {
 }
 _PATH = re.compile(r"\bheader((?:\.[a-z_0-9]+)+)")
 _WORD = re.compile(rf"\b({'|'.join(name for name in _KEYWORDS if '_' in name)})\b(?!=)")
-# Fields of a matrix's format have no keyword: "header.matrix.dense.rows" becomes "A".
+# Paths below these fields become the argument: "header.matrix.dense.rows" becomes "A".
 _MATRICES = ("matrix", "rhs", "x0")
 
 
 def in_python(message: str) -> str:
-    """The server's message, with keywords of this package instead of the contract's fields."""
+    """Replace the protocol fields in a message of the server by keywords of this package."""
     return _WORD.sub(lambda word: _KEYWORDS[word[0]], _PATH.sub(lambda path: _keyword(path[1]), message))
 
 
@@ -177,7 +178,7 @@ def _keyword(path: str) -> str:
 
 
 def next_step(kind: type[CroutError], reason: str, delay: float | None, address: str) -> str:
-    """The remedy for an error; empty if the message contains it."""
+    """Return the remedy for an error; empty if the message contains it."""
     if kind is HandleExpired:
         return _GONE.get(reason, "")
     if reason == "PATTERN_MISMATCH":
@@ -196,7 +197,7 @@ def next_step(kind: type[CroutError], reason: str, delay: float | None, address:
 
 
 def advice_on_connection(message: str, tls: bool, address: str) -> str:
-    """Advice derived from gRPC's message about a connection; empty if there is none."""
+    """Return advice for gRPC's message about a failed connection; empty if there is none."""
     text = message.lower().replace("_", " ")
     if text.startswith("no address is known"):
         return "Check the name of the server"
@@ -231,7 +232,7 @@ def advice_on_connection(message: str, tls: bool, address: str) -> str:
 
 
 def without_lookup(message: str) -> str:
-    """The message without the details of a failed name lookup, if it reports one."""
+    """Shorten gRPC's message about a failed name lookup. Returns other messages unchanged."""
     found = re.fullmatch(r"DNS resolution failed for (\S+):\d+: .*: (.*)", message)
     return f"no address is known for {found[1]} ({found[2]})" if found else message
 
@@ -269,7 +270,7 @@ def warn_of_solution(solution: Solution) -> None:
     """Warn if a solution needs a check before use."""
     error = "not measured" if solution.backward_error is None else f"{solution.backward_error:.3g}"
     bound = solution.forward_error_bound
-    # An infinite bound has this warning even if the backward error is small.
+    # With an infinite bound the server sends "not_accurate" even if the backward error is small.
     if "not_accurate" in solution.warnings and (bound is None or np.isfinite(bound)):
         if solution.corrections is not None:
             warn(
@@ -281,7 +282,7 @@ def warn_of_solution(solution: Solution) -> None:
             f"the solution is poor (backward error {error}): solve with refine=, or factor by another "
             "algorithm"
         )
-    # The factor's own warnings were issued before.
+    # If the call also factored, warn_of_factor has issued the factor's warnings.
     if "poor_factor" in solution.warnings and solution.factor is None:
         warn(
             "the factor is poor, and the backward error was not measured: factor with keep_matrix=True and "
@@ -318,7 +319,7 @@ def warn_of_echelon_form(form: EchelonForm) -> None:
 
 
 def warn_of_step(step: SeriesStep) -> None:
-    """Warn if a step of a series has no solution, or one that needs a check before use."""
+    """Warn if a step of a series has no solution, or if the solution needs a check before use."""
     if step.x is None:
         warn("the matrix of a step is singular: it has no solution, and the series goes on without it")
     elif "nearly_singular" in step.warnings:
@@ -375,7 +376,7 @@ _PIVOT = "use an algorithm that pivots, such as algorithm='getrf'"
 
 
 def advice_on_overflow(record: FactorRecord) -> str:
-    """The next step after an overflow, except what the algorithm already does."""
+    """Return the next step after an overflow."""
     if record.algorithm in _WITHOUT_PIVOTING:
         return _PIVOT
     ways = []
@@ -387,7 +388,7 @@ def advice_on_overflow(record: FactorRecord) -> str:
 
 
 def advice_on_poor_factor(record: FactorRecord) -> str:
-    """The next step after pivot growth, except what the algorithm already does."""
+    """Return the next step for a poor factor."""
     if record.algorithm in _WITHOUT_PIVOTING:
         return _PIVOT
     if record.sparse is None and record.precision is None:
@@ -398,7 +399,7 @@ def advice_on_poor_factor(record: FactorRecord) -> str:
 
 
 def advice_on_poor_solution(record: FactorRecord | None) -> str:
-    """The next step after corrections that left X poor. `record` is None if the factor is unknown."""
+    """Return the next step if X is poor after corrections. `record`: None if the factor is unknown."""
     if record is None:
         return "factor by another algorithm, or without precision= if the factor has one"
     return "factor by another algorithm" if record.precision is None else "factor without precision="

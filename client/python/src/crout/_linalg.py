@@ -16,8 +16,8 @@ from crout.results import FactorRecord, SlogDet, Solution, Summarized
 
 Array = npt.NDArray[Any]
 
-_MAX_STEPS = 5  # LAPACK's limit; two are usually enough
-_MAX_VERSIONS = 5  # limit of versions, if others replace the factor meanwhile
+_MAX_STEPS = 5  # LAPACK's limit; two steps are usually enough
+_MAX_VERSIONS = 5  # limit of restarts, if other clients replace the factor meanwhile
 
 
 def _signs(y: Array) -> Array:
@@ -29,7 +29,7 @@ def _signs(y: Array) -> Array:
 
 
 def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]:
-    """Estimate the 1-norm of A^-1 with a few solves, as LAPACK's lacn2.
+    """Estimate the 1-norm of A^-1 with a few solves, like LAPACK's lacn2.
 
     N. J. Higham, "FORTRAN codes for estimating the one-norm of a real or complex matrix, with applications
     to condition estimation", ACM TOMS 14 (1988). The estimate is a lower bound, rarely too small by more
@@ -39,12 +39,12 @@ def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]
     ------
     b : ndarray, shape (n,)
     trans : 0 or 2
-        The system to solve: A x = b or A^H x = b. Send x.
+        The system to solve: A x = b for 0, A^H x = b for 2. The caller sends x.
 
     Returns
     -------
     float
-        0 for n = 0.
+        The estimate; 0 for n = 0.
     """
     if n == 0:
         return 0.0
@@ -65,7 +65,7 @@ def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]
         before, signs = signs, _signs(y)
         if estimate <= previous or np.array_equal(signs, before):
             break
-    if n > 1:  # covers matrices for which the steps above fail
+    if n > 1:  # lower bound for matrices on which the steps above fail
         i = np.arange(n)
         y = yield (-1.0) ** i * (1 + i / (n - 1)), 0
         estimate = max(estimate, 2 * float(np.abs(y).sum()) / (3 * n))
@@ -76,24 +76,25 @@ RcondSteps = Generator[tuple[Array, Literal[0, 2]] | None, Solution | FactorReco
 
 
 def estimate_rcond(record: FactorRecord) -> RcondSteps:
-    """The record with its rcond, from solves with that version of the factor.
+    """Estimate the rcond of a factor from solves with it.
 
-    If another user replaces the factor meanwhile, the estimate starts again with the new version.
+    If another client replaces the factor meanwhile, the estimate starts again with the new version.
 
     Yields
     ------
     (b, trans) or None
-        As `inverse_norm`: send the Solution. None: send the current record of the factor.
+        (b, trans): a system as in `inverse_norm`; the caller sends the Solution. None: the caller sends the
+        current record of the factor.
 
     Returns
     -------
     FactorRecord
-        With its rcond; of a later version if the factor was replaced.
+        The record with rcond; of a later version if the factor was replaced.
 
     Raises
     ------
     CroutError
-        The factor was replaced too often: "ABORTED".
+        With code "ABORTED": the factor was replaced too often.
     """
     for _ in range(_MAX_VERSIONS):
         if record.rcond is not None:
@@ -114,7 +115,7 @@ def estimate_rcond(record: FactorRecord) -> RcondSteps:
 def _inverse_norm_of(
     record: FactorRecord,
 ) -> Generator[tuple[Array, Literal[0, 2]], Solution | FactorRecord, float | None]:
-    """`inverse_norm` of one version; None if a solution belongs to another version."""
+    """Like `inverse_norm`, for one version of a factor. Returns None if a solution is of another version."""
     if record.info > 0:
         return np.inf
     steps = inverse_norm(record.n)
@@ -131,7 +132,7 @@ def _inverse_norm_of(
 
 
 def _with_rcond(record: FactorRecord, inverse: float) -> FactorRecord:
-    """The record with its rcond, from the 1-norm of A^-1; 0 if a norm overflowed."""
+    """Return the record with rcond, computed from the 1-norm of A^-1; 0 if a norm overflowed."""
     if record.n == 0:
         return dataclasses.replace(record, rcond=1.0)
     product = record.norm_one * inverse
@@ -140,12 +141,12 @@ def _with_rcond(record: FactorRecord, inverse: float) -> FactorRecord:
 
 
 def _exponents(scales: Array) -> Array:
-    exponents: Array = np.frexp(scales)[1] - 1  # of mantissas from 1 on
+    exponents: Array = np.frexp(scales)[1] - 1  # frexp's mantissas are in [0.5, 1)
     return exponents
 
 
 def _times_powers_of_two(a: Array, exponents: Array) -> Array:
-    """Scale exactly, even if a quotient of two scales is beyond the range of the type."""
+    """Scale by 2^exponents, exactly, even if a power of two is beyond the range of the type."""
     if not np.iscomplexobj(a):
         scaled: Array = np.ldexp(a, exponents)
         return scaled
@@ -159,13 +160,13 @@ def _times_powers_of_two(a: Array, exponents: Array) -> Array:
 class PackedFactors:
     """L and U in one array, as the server stores them: P^T (R A C) = L U.
 
-    R and C are diagonal matrices of powers of two if A was equilibrated. The unit diagonal is in L or in U.
-    SciPy's form, A = P L U with the unit diagonal in L, follows with D = P^T R^-1 P:
+    R and C are the identity or, if A was equilibrated, diagonal matrices of powers of two. The unit diagonal
+    is in L or in U. SciPy's form, A = P L U with the unit diagonal in L, follows with D = P^T R^-1 P:
 
         A = R^-1 P L U C^-1 = P (D L D^-1) (D U C^-1).
 
-    This is exact, because D and C are powers of two. If the unit diagonal is in U, L U = (L E^-1) (E U)
-    with E = diag(L), with one rounding an entry.
+    This is exact, because the entries of D and C are powers of two. If the unit diagonal is in U, the form
+    follows from L U = (L E^-1) (E U) with E = diag(L), with one rounding for each entry.
 
     Attributes
     ----------
@@ -190,12 +191,12 @@ class PackedFactors:
     record: FactorRecord
 
     def lu_piv(self) -> tuple[Array, Array]:
-        """The form that `scipy.linalg.lu_factor` returns, for `scipy.linalg.lu_solve`."""
+        """Return the factors as `scipy.linalg.lu_factor` does, for `scipy.linalg.lu_solve`."""
         lower, upper = self._triangles()
         return np.tril(lower, -1) + upper, self.piv
 
     def plu(self) -> tuple[Array, Array, Array]:
-        """P, L and U with A = P L U, as `scipy.linalg.lu` returns them."""
+        """Return P, L and U with A = P L U, as `scipy.linalg.lu` does."""
         lower, upper = self._triangles()
         n = len(self.permutation)
         permutation = np.zeros((n, n), self.lu.real.dtype)
@@ -203,7 +204,7 @@ class PackedFactors:
         return permutation, lower, upper
 
     def _triangles(self) -> tuple[Array, Array]:
-        """L, with the unit diagonal, and U."""
+        """Return L, with the unit diagonal, and U."""
         diagonal = np.diagonal(self.lu)
         lower = np.tril(self.lu, -1)
         upper = np.triu(self.lu, 1)
@@ -215,7 +216,7 @@ class PackedFactors:
                 )
             lower /= diagonal
             upper *= diagonal[:, None]
-        rows = -_exponents(self.row_scales[self.permutation])  # of the diagonal of D
+        rows = -_exponents(self.row_scales[self.permutation])  # exponents of the diagonal of D
         lower = _times_powers_of_two(lower, rows[:, None] - rows)
         upper += np.diag(diagonal)
         upper = _times_powers_of_two(upper, rows[:, None] - _exponents(self.col_scales))
@@ -223,7 +224,7 @@ class PackedFactors:
         return lower, upper
 
     def slogdet(self) -> SlogDet:
-        """The determinant of A."""
+        """Return the determinant of A."""
         swaps = np.count_nonzero(self.piv != np.arange(len(self.piv)))
         return determinant(np.diagonal(self.lu), (-1) ** swaps, self.row_scales, self.col_scales)
 
@@ -232,15 +233,15 @@ class PackedFactors:
 class SparseFactors(Summarized):
     """L and U of a sparse factor.
 
-    With R and C the diagonal matrices of the scales, L U = ``(R @ A @ C)[perm_r][:, perm_c]``, except for
-    perturbed pivots.
+    L U = ``(R @ A @ C)[perm_r][:, perm_c]``, except for perturbed pivots. R and C are the diagonal matrices
+    of the scales.
 
     Attributes
     ----------
     L, U : scipy.sparse.csr_matrix, shape (n, n)
-        L has ones on its diagonal. Zeros within dense blocks are stored.
+        L has ones on its diagonal. Zeros within fronts are stored.
     perm_r, perm_c : ndarray of int, shape (n,)
-        The row and the column of A for each row and column of L U. 0-based.
+        Row i of L U is row perm_r[i] of A, and column j is column perm_c[j] of A. 0-based.
     row_scales, col_scales : ndarray, shape (n,)
         The diagonals of R and C; ones if A was not scaled.
     record : FactorRecord
@@ -258,13 +259,13 @@ class SparseFactors(Summarized):
     record: FactorRecord
 
     def slogdet(self) -> SlogDet:
-        """The determinant of A.
+        """Return the determinant of A.
 
         Raises
         ------
         InvalidRequest
-            Pivots were perturbed (``record.sparse.perturbed_pivots``); the determinant would belong to
-            another matrix.
+            The factor has the determinant of another matrix, because pivots were perturbed
+            (``record.sparse.perturbed_pivots``) or because it has a lower precision (``record.precision``).
         """
         known = known_determinant(self.record)
         if known is not None:
@@ -310,7 +311,7 @@ class MemberFactors:
 
 
 def determinant(pivots: Array, sign: int, row_scales: Array, col_scales: Array) -> SlogDet:
-    """The determinant of A from the pivots of its scaled form and the sign of their permutation."""
+    """Compute the determinant of A from its pivots, the sign of its permutations, and its scales."""
     wide = pivots.astype(complex if np.iscomplexobj(pivots) else float)
     if not wide.all():
         return SlogDet(0.0, -np.inf)
@@ -320,17 +321,17 @@ def determinant(pivots: Array, sign: int, row_scales: Array, col_scales: Array) 
 
 
 def known_determinant(record: FactorRecord) -> SlogDet | None:
-    """The determinant of A if the record has it: the server's, or zero.
+    """Return the determinant of A if the record determines it; otherwise None.
 
-    Raises InvalidRequest for a low-precision factor, whose determinant differs from A's.
+    Raises InvalidRequest for a low-precision factor, because its determinant differs from A's.
     """
     if record.precision is not None and record.info == 0:
         raise InvalidRequest(
             f"this factor was computed in lower precision ({record.precision}), and its determinant is not "
             "that of A: factor A without precision="
         )
-    # Without pivoting, a zero pivot is no evidence that A is singular. Sparse methods pivot; in their factors
-    # of a singular matrix, if any, another number replaces the zero pivot.
+    # Without pivoting, a zero pivot is no evidence that A is singular. Sparse methods pivot. In their factors
+    # of a singular matrix another number replaces the zero pivot, so the factors have another determinant.
     pivots = record.singular_reason in (None, "zero_pivot")
     if record.determinant is None and (not pivots or (record.info > 0 and record.sparse is not None)):
         return SlogDet(0.0, -np.inf)
@@ -338,7 +339,7 @@ def known_determinant(record: FactorRecord) -> SlogDet | None:
 
 
 def _sign(permutation: Array) -> int:
-    """The sign of the permutation, 1 or -1, from its numbers of elements and cycles."""
+    """Return the sign of a permutation, 1 or -1, from its numbers of elements and cycles."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of calls: their types, and their conversion to messages of the contract."""
+"""Options of calls: their types, and their conversion to protocol messages."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class SeriesOptions(FactorizeOptions, CacheOptions, total=False):
 
 
 class OperatorOptions(CallOptions, total=False):
-    """Options of a solve whose transpose is chosen otherwise."""
+    """Options of a solve, without those of its matrix and memory."""
 
     refine: int
     componentwise: bool
@@ -168,10 +168,10 @@ class BatchBothOptions(BatchRefactorOptions, BatchSolveOptions, total=False):
 
 
 def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[[_F], _F]:
-    """Show the keywords of `sources`, except those of `without`, in the signature of a function.
+    """Decorate a function that takes ``**options``: show the keywords of `sources` in its signature.
 
-    The function itself takes ``**options``. The keywords are declared once, in the functions that convert
-    them to messages; type checkers use the TypedDict.
+    Keywords in `without` are not shown. The keywords are declared once, in the functions that convert them
+    to messages. Type checkers use the TypedDict.
     """
 
     def decorate(function: _F) -> _F:
@@ -190,7 +190,7 @@ def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callab
 
 
 def distribute(options: Mapping[str, Any], *sources: Callable[..., Any]) -> list[dict[str, Any]]:
-    """Split the options among `sources`; TypeError for an option that none of them takes."""
+    """Split the options among `sources`. Raises TypeError for an option that none of them takes."""
     known = [_keywords(source) for source in sources]
     for option in options:
         if not any(option in names for names in known):
@@ -208,7 +208,7 @@ def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
 def call_options(
     *, timeout: float | None = None, progress: ProgressCallback | bool = False
 ) -> dict[str, Any]:
-    """Seconds for the whole call, retries included (inf for no limit), and the progress callback."""
+    """Check the options of a call. `timeout` covers retries; inf: no limit; None: the client's timeout."""
     if timeout is not None and not real("timeout", timeout) > 0:
         raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
     if not (isinstance(progress, bool) or progress is None or callable(progress)):
@@ -217,7 +217,7 @@ def call_options(
 
 
 def text(option: str, value: object) -> str:
-    """A string that can be sent. Raises TypeError, and InvalidRequest if it is not UTF-8."""
+    """Return a string that can be sent. Raises TypeError, and InvalidRequest if it is not UTF-8."""
     if not isinstance(value, str):
         raise _mistyped(option, value, "a str")
     try:
@@ -228,7 +228,7 @@ def text(option: str, value: object) -> str:
 
 
 def integer(option: str, value: Any, bits: int = 64) -> int:
-    """A number for an intN field. Raises TypeError and InvalidRequest."""
+    """Convert a number for an intN field. Raises TypeError, and InvalidRequest if it is out of range."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -239,7 +239,7 @@ def integer(option: str, value: Any, bits: int = 64) -> int:
 
 
 def real(option: str, value: Any) -> float:
-    """A number for a double field. Raises TypeError."""
+    """Convert a number for a double field. Raises TypeError."""
     if isinstance(value, (str, bytes)):
         raise _mistyped(option, value, "a number")
     try:
@@ -285,7 +285,7 @@ def factorize_options(
 
 
 def _parameters(given: Mapping[str, Any]) -> service.MethodParameters:
-    """Parameters of the method, by their names in `_method_parameters`."""
+    """Convert the parameters of a method, named as in `_method_parameters`."""
     if not isinstance(given, Mapping):
         raise _mistyped("parameters", given, 'a mapping, such as {"tolerance": 1e-6}')
     known = _keywords(_method_parameters)
@@ -315,7 +315,7 @@ def _method_parameters(
     absolute_tolerance: float = 0.0,
     variant: str | None = None,
 ) -> service.MethodParameters:
-    """Parameters of a method; 0 selects the method's default."""
+    """Convert the parameters of a method. 0 and None select the method's default."""
     rule = service.PIVOT_RULE_UNSPECIFIED
     if pivot_rule is not None:
         rule = _value(service.PivotRule, "PIVOT_RULE_", pivot_rule, "pivot_rule")
@@ -348,7 +348,7 @@ def cache_options(*, name: str = "", lease: Lease | None = None) -> service.Cach
 def echelon_options(
     *, augmented: int = 0, tolerance: float | None = None, device: str = ""
 ) -> service.ReduceToEchelonFormHeader:
-    """A header of a reduction, without its matrix."""
+    """Return the header of ReduceToEchelonForm, without its matrix."""
     return service.ReduceToEchelonFormHeader(
         augmented_columns=integer("augmented", augmented),
         tolerance=None if tolerance is None else real("tolerance", tolerance),
@@ -357,14 +357,14 @@ def echelon_options(
 
 
 def request_id_option(*, request_id: str = "") -> str:
-    """The id by which a repeated call finds the factor of the first."""
+    """Return the id by which a repeated call finds the factor of the first call."""
     return text("request_id", request_id)
 
 
 def series_options(
     *, strategy: Strategy = "auto", accuracy: float = 0.0, trans: Trans = 0
 ) -> service.SolveSeriesHeader:
-    """Strategy of a series ("auto", "reuse", "update", "refactor") and the requested backward error."""
+    """Return the header of SolveSeries with its options. `accuracy`: the requested backward error."""
     return service.SolveSeriesHeader(
         strategy=_value(service.SeriesStrategy, "SERIES_STRATEGY_", strategy, "strategy"),
         accuracy=real("accuracy", accuracy),
@@ -373,7 +373,7 @@ def series_options(
 
 
 def operation(trans: Trans) -> service.Operation:
-    """The contract's value for a transpose."""
+    """Convert `trans`."""
     if not isinstance(trans, (int, str)):
         raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
     if trans not in _OPERATIONS:
@@ -408,7 +408,7 @@ def solve_options(
 
 
 def lease_seconds(lease: Lease) -> float:
-    """Seconds of a lease: a number of seconds, a timedelta, or a text such as "90s", "10m", "1h", "2d"."""
+    """Convert a lease to seconds: from a number, a timedelta, or a str such as "90s", "10m", "1h", "2d"."""
     if isinstance(lease, datetime.timedelta):
         return lease.total_seconds()
     if not isinstance(lease, str):
@@ -420,9 +420,9 @@ def lease_seconds(lease: Lease) -> float:
 
 
 def duration(lease: Lease) -> Duration:
-    """A lease as a Duration."""
+    """Convert a lease to a Duration."""
     seconds = lease_seconds(lease)
-    if not 0 < seconds <= 315_576_000_000:  # range of a Duration; false for nan
+    if not 0 < seconds <= 315_576_000_000:  # range of a Duration; also rejects nan
         raise InvalidRequest(f"the lease is {lease!r}: give a positive length of time")
     nanos = max(round(seconds * 1e9), 1)
     return Duration(seconds=nanos // 10**9, nanos=nanos % 10**9)
@@ -439,5 +439,5 @@ def _value(enum: Any, prefix: str, word: str, option: str) -> Any:
 
 @functools.cache
 def _words(enum: Any, prefix: str) -> dict[str, Any]:
-    """The values of an enum by their names in options; the unspecified value has none."""
+    """Return the values of an enum by their names in options, without the unspecified value."""
     return {name.removeprefix(prefix).lower(): value for name, value in enum.items() if value != 0}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of matrices of all kinds to a specification and bytes."""
+"""Conversion of matrices, dense or sparse, from memory or files, to a MatrixSpec and bytes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Array = npt.NDArray[Any]
 
 Bytes = bytes | memoryview
 Opener = Callable[[], Iterator[Bytes]]
-"""The bytes from the start, in pieces."""
+"""Returns an iterator over the bytes from the start, in pieces."""
 
 CHUNK = 1 << 20
-"""Most payload bytes of a message, as the contract advises."""
+"""Largest payload of a message, as factorization_service.proto advises."""
 
 _DTYPES = {
     "f4": matrix_pb2.DTYPE_FLOAT32,
@@ -37,7 +37,7 @@ _DLPACK_CPU = 1
 _HASH_BLOCK = 1 << 20  # positions hashed at once
 
 _NPZ_MAGIC = b"PK"  # start of zip files
-# Exceptions of NumPy and SciPy for archives that are truncated, of another format, or inconsistent.
+# Exceptions of NumPy and SciPy for archives that are truncated, inconsistent, or of another format.
 _NPZ_ERRORS = (
     ValueError,
     TypeError,
@@ -61,9 +61,10 @@ class Payload:
     dtype : numpy.dtype
         Type of the elements on the server.
     shape : tuple of int, or None
-        Rows and columns; None for a batch, and if only the text contains them.
-    open : callable
-        Returns the bytes from the start, in pieces; views of the caller's memory for a dense matrix.
+        Rows and columns; None for a batch, and for a file, whose text contains them.
+    open : Opener
+        Returns the bytes from the start, in pieces. For a dense matrix these are views of the caller's
+        memory.
     """
 
     spec: matrix_pb2.MatrixSpec
@@ -73,9 +74,9 @@ class Payload:
 
 
 def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
-    """The contract's value of a NumPy type.
+    """Convert a NumPy type to a Dtype value. Raises InvalidRequest for other than the four types.
 
-    This includes complex types; the server decides whether it supports them.
+    Accepts types that the server may not support.
     """
     code = _DTYPES.get(np.dtype(dtype).str[1:])
     if code is None:
@@ -86,7 +87,7 @@ def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
 
 
 def numpy_dtype(code: int) -> np.dtype[Any]:
-    """The little-endian NumPy type of a Dtype value; 0 is float64."""
+    """Convert a Dtype value to a little-endian NumPy type; float64 for DTYPE_UNSPECIFIED."""
     for name, known in _DTYPES.items():
         if known == code:
             return np.dtype("<" + name)
@@ -94,10 +95,10 @@ def numpy_dtype(code: int) -> np.dtype[Any]:
 
 
 def as_array(value: Any) -> Array:
-    """`value` as an array in host memory, without a copy if it can be shared.
+    """Convert `value` to an array in host memory, without a copy if its memory can be shared.
 
     Accepts NumPy arrays, objects with DLPack (PyTorch, CuPy, JAX, ...; copied from a GPU), and everything
-    that `numpy.asarray` accepts.
+    that `numpy.asarray` accepts. Raises InvalidRequest for masked arrays.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidRequest(
@@ -122,9 +123,10 @@ def _to_host(value: Any) -> Any:
 
 
 def as_elements(array: Array) -> Array:
-    """`array` in a little-endian type of the contract; a copy only if it has another type.
+    """Convert `array` to a little-endian type that can be sent; a copy only if it has another type.
 
-    Integers and booleans become float64, float16 becomes float32, with rounding only where necessary.
+    Integers and booleans become float64; 64-bit integers may be rounded. float16 becomes float32. Raises
+    InvalidRequest for all other types.
     """
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind in "iub":
@@ -137,10 +139,10 @@ def as_elements(array: Array) -> Array:
 
 
 def matrix(value: Any) -> Payload:
-    """A matrix: two-dimensional array, scipy.sparse matrix, or path of a file.
+    """Convert a matrix: a two-dimensional array, a scipy.sparse matrix, or the path of a file.
 
-    Files are Matrix Market, or archives of `scipy.sparse.save_npz`. A Payload is returned unchanged; it
-    may generate its matrix while it is sent.
+    Files are Matrix Market texts or archives of `scipy.sparse.save_npz`. A Payload is returned unchanged;
+    it may generate its matrix while it is sent. Raises InvalidRequest, and OSError for a file.
     """
     if isinstance(value, Payload):
         return value
@@ -160,17 +162,17 @@ def matrix(value: Any) -> Payload:
 
 
 def path_of(value: Any) -> str:
-    """The path, if `value` is one; otherwise ""."""
+    """Return `value` if it is a path; otherwise ""."""
     return str(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else ""
 
 
 def square(value: Any) -> Payload:
-    """Like `matrix`, but refuses a matrix that is not square, if its shape is known."""
+    """Like `matrix`. Raises InvalidRequest if the shape is known and not square."""
     return _as_square(matrix(value))
 
 
 def square_values(value: Any) -> Payload:
-    """Like `sparse_values`, but refuses a matrix that is not square, if its shape is known."""
+    """Like `sparse_values`. Raises InvalidRequest if the shape is known and not square."""
     return _as_square(sparse_values(value))
 
 
@@ -181,7 +183,7 @@ def _as_square(payload: Payload) -> Payload:
 
 
 def dense(array: Array) -> Payload:
-    """An array from `as_elements`; both storage orders are sent unchanged."""
+    """Convert a matrix from `as_elements`. Contiguous arrays of either order are not copied."""
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = np.ascontiguousarray(array)
     row_major = array.flags.c_contiguous
@@ -198,7 +200,7 @@ def dense(array: Array) -> Payload:
 
 
 def pieces_of(arrays: Sequence[Array]) -> Opener:
-    """The bytes of contiguous arrays, concatenated."""
+    """Return an Opener of the concatenated bytes of contiguous arrays."""
 
     def pieces() -> Iterator[Bytes]:
         for array in arrays:
@@ -214,7 +216,7 @@ def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:
 
 
 def _sparse(value: Any) -> Payload:
-    """Compressed rows unchanged; other formats as coordinates, in the order of their data."""
+    """Convert a scipy.sparse matrix. "csr" is sent as it is; other formats become coordinates."""
     by_rows, indices, values = sparse_entries(value)
     rows, cols = value.shape
     data = as_elements(values)
@@ -237,7 +239,7 @@ def _sparse(value: Any) -> Payload:
 
 
 def sparse_values(value: Any) -> Payload:
-    """The values of a scipy.sparse matrix in the order of compressed columns, and its pattern."""
+    """Convert the values of a scipy.sparse matrix, in the order of compressed columns, with its pattern."""
     if isinstance(value, Payload):
         return value
     if isinstance(value, (str, os.PathLike)) and _is_npz(os.fspath(value)):
@@ -257,7 +259,7 @@ def sparse_values(value: Any) -> Payload:
 
 
 def _file(path: str) -> Payload:
-    os.stat(path)  # raises the error of an invalid path before any call
+    os.stat(path)  # raises OSError for an invalid path before any call
 
     def pieces() -> Iterator[Bytes]:
         with open(path, "rb") as file:
@@ -276,7 +278,7 @@ def _is_complex_file(path: str) -> bool:
         with gzip.open(path) if compressed else open(path, "rb") as text:
             banner = text.readline(1024).lower().split()
     except (OSError, EOFError):
-        return False  # not a usable text: the server reports the error
+        return False  # an unusable text; the server reports the error
     return len(banner) > 3 and banner[3] == b"complex"
 
 
@@ -287,9 +289,21 @@ def is_sparse(value: Any) -> bool:
 
 
 def sparse_entries(value: Any) -> tuple[bool, list[Array], Array]:
-    """Whether the form is compressed rows; then [indptr, indices] or [row, col], and the values.
+    """Return the entries of a scipy.sparse matrix, in the order of its data, with stored zeros.
 
-    Stored zeros are kept. Spare capacity after the last entry is omitted.
+    Returns
+    -------
+    by_rows : bool
+        Whether the form is compressed rows.
+    indices : list of ndarray
+        [indptr, indices] for compressed rows; otherwise [row, col]. 0-based.
+    values : ndarray
+        Without spare capacity after the last entry.
+
+    Raises
+    ------
+    InvalidRequest
+        `value` does not have two dimensions.
     """
     if len(value.shape) != 2:
         raise InvalidRequest(
@@ -308,7 +322,7 @@ def sparse_entries(value: Any) -> tuple[bool, list[Array], Array]:
 
 
 def _by_columns(value: Any) -> Any:
-    """The matrix as compressed columns without duplicates; stored zeros are kept."""
+    """Convert a matrix to compressed columns without duplicates; stored zeros stay."""
     compressed, (first, second), data = sparse_entries(value)
     sparse = sys.modules["scipy.sparse"]
     columns = (
@@ -321,14 +335,14 @@ def _by_columns(value: Any) -> Any:
 
 
 def pattern_digest(columns: Any) -> str:
-    """SparseInfo.pattern_digest of a square matrix from `_by_columns`."""
+    """Compute SparseInfo.pattern_digest of a square matrix from `_by_columns`."""
     n = columns.shape[0]
     hashes = (_split_mix(i + j * np.uint64(n)) for j, i in _compressed(columns.indptr, columns.indices))
     return _digest(n, hashes)
 
 
 def entry_digest(by_rows: bool, indices: Sequence[Array], n: int) -> str:
-    """SeriesResult.entry_digest of a square matrix, from the first two values of `sparse_entries`."""
+    """Compute SeriesResult.entry_digest of a matrix of order n, from the result of `sparse_entries`."""
     pairs = _compressed(*indices) if by_rows else _coordinates(*indices)
 
     def hashes() -> Iterator[Array]:
@@ -348,7 +362,7 @@ def _digest(n: int, hashes: Iterator[Array]) -> str:
 
 
 def _compressed(starts: Array, indices: Array) -> Iterator[tuple[Array, Array]]:
-    """Blocks of positions of compressed lines: for each position its line, and its index in the line."""
+    """Generate blocks of the positions in compressed rows (columns): the row (column) and its index."""
     for begin in range(0, len(indices), _HASH_BLOCK):
         end = min(begin + _HASH_BLOCK, len(indices))
         line = np.searchsorted(starts, np.arange(begin, end), side="right") - 1
@@ -362,7 +376,7 @@ def _coordinates(row: Array, col: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def _split_mix(x: Array) -> Array:
-    """The output of splitmix64 in each state, modulo 2^64."""
+    """Compute the output of splitmix64 for each state, modulo 2^64."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -371,7 +385,7 @@ def _split_mix(x: Array) -> Array:
 
 
 def _diagonals(value: Any) -> Sequence[Array]:
-    """Rows, columns and values of a dia matrix. SciPy's own conversion drops stored zeros."""
+    """Return the rows, columns and values of a dia matrix. SciPy's own conversion drops stored zeros."""
     rows, cols = value.shape
     data = value.data[:, :cols]
     col = np.broadcast_to(np.arange(data.shape[1]), data.shape)
@@ -382,7 +396,7 @@ def _diagonals(value: Any) -> Sequence[Array]:
 
 
 def _without_spare(value: Any) -> Any:
-    """A compressed matrix without spare capacity after the last entry."""
+    """Return a compressed matrix without spare capacity after the last entry."""
     count = int(value.indptr[-1])
     if count == len(value.data) == len(value.indices):
         return value
@@ -396,17 +410,17 @@ def _is_npz(path: str) -> bool:
 
 
 def _load_npz(path: str) -> Any:
-    """The scipy.sparse matrix of an archive, with its indices checked."""
+    """Load a scipy.sparse matrix from an archive and check its indices. Raises InvalidRequest."""
     try:
         from scipy import sparse
     except ImportError:
         raise InvalidRequest(f"{path}: reading an .npz archive needs SciPy, which is not installed") from None
-    if not zipfile.is_zipfile(path):  # NumPy would report it a second time, from a destructor.
+    if not zipfile.is_zipfile(path):  # NumPy would report the error again from a destructor
         raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: it is damaged or cut off")
     try:
         value = sparse.load_npz(path)
         if value.format in ("csr", "csc", "bsr"):
-            value.check_format(full_check=True)  # SciPy's conversions do not check them
+            value.check_format(full_check=True)  # SciPy's conversions do not check indices
     except _NPZ_ERRORS as error:
         raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: {error}") from error
     return value

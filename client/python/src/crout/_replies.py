@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses and validates replies."""
+"""Handlers that parse and validate replies."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class FactorReply(Reply[FactorRecord]):
         return progress_of(response)
 
     def finish(self) -> FactorRecord:
-        """The record. The owner of the factor issues its warnings, because they may be errors."""
+        """Return the record. The caller issues its warnings, and releases the factor if they are errors."""
         if self._factor is None:
             raise ProtocolError("the server sent no factor")
         return self._factor
 
 
 def checked_record(message: factor_pb2.Factor, n: int | None) -> FactorRecord:
-    """The record of a factor, checked against the order `n` if that is known. Raises ProtocolError."""
+    """Convert a Factor message. Raises ProtocolError if `n` is given and is not the order."""
     if n is not None and message.n != n:
         raise ProtocolError(f"the server sent a factor of order {message.n} instead of {n}")
     return convert(_messages.factor_record, message)
@@ -81,13 +81,13 @@ class Target:
     Parameters
     ----------
     rows, cols : int or None
-        Expected shape; None if only the server has it.
+        Expected shape; None if the client cannot compute it.
     dtype : numpy.dtype or None
-        Expected type; None if only the server has it.
+        Expected type; None if the client cannot compute it.
     into : ndarray or None
-        Contiguous memory to use instead of a new array, of the expected shape, type and order.
+        Contiguous array to fill, of the expected shape, type and order. None: a new array.
     or_complex : bool
-        Whether the matrix may also be complex for a real `dtype`; it then gets new memory.
+        Whether the matrix may also be complex for a real `dtype`. A new array is then made for it.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Target:
         return self._complex_dtype is not None and self._announced == self._complex_dtype
 
     def begin(self, spec: matrix_pb2.DenseSpec) -> None:
-        """Handle the header of the matrix. Raises ProtocolError if it is not as expected."""
+        """Handle the header of the matrix. Raises ProtocolError if it differs from the expected one."""
         if self._array is not None:
             raise ProtocolError("the server sent two headers")
         self._announced = spec.dtype
@@ -158,7 +158,7 @@ class Target:
         self._filled = end
 
     def finish(self) -> Array:
-        """The complete matrix. Raises ProtocolError if bytes are missing."""
+        """Return the matrix. Raises ProtocolError if bytes are missing."""
         if self._array is None or self._filled != len(self._memory):
             raise ProtocolError("the server sent less data than it announced")
         return self._array
@@ -185,10 +185,10 @@ class MatrixReply(Reply[T]):
     target : Target
         Destination of the matrix.
     n : int or None
-        Order of the factor; None if only the server has it.
+        Order of the factor; None if the client cannot compute it.
     """
 
-    _DATA = 3  # field of the messages
+    _DATA = 3  # number of the field `data`
 
     def __init__(self, kind: type[Any], matrix: str, target: Target, n: int | None = None) -> None:
         self._kind = kind
@@ -218,7 +218,7 @@ class MatrixReply(Reply[T]):
         self._result = message
 
     def _complete(self) -> Array:
-        """The matrix. Raises ProtocolError if it, or the result, is missing."""
+        """Return the matrix. Raises ProtocolError if the matrix or the result is missing."""
         matrix = self._target.finish()
         if self._result is None:
             raise ProtocolError("the server sent no result")
@@ -233,13 +233,14 @@ class SolutionReply(MatrixReply[Solution]):
     kind : type
         Type of the messages.
     n : int or None
-        Order of the matrix; None if only the server has it.
+        Order of the matrix; None if the client cannot compute it.
     target : Target
         Destination of X.
     shape : tuple of int or None
-        Shape of X for the caller; None for the target's.
+        Shape of X for the caller; None for the shape of the target.
     known_version : int or None
-        Version of the factor whose type the client has. With this version X must have the expected type.
+        Version of the factor from which the expected type of X was computed. A solution with this version
+        must have that type.
     """
 
     def __init__(
@@ -259,7 +260,7 @@ class SolutionReply(MatrixReply[Solution]):
         return self._target.untouched
 
     def finish(self) -> Solution:
-        """The solution. Issues its warnings."""
+        """Return the solution and issue its warnings."""
         x = self._complete()
         if self._target.is_complex_reply and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
@@ -278,7 +279,7 @@ class StepReply(MatrixReply[SeriesStep], RoundReply[SeriesStep]):
     Parameters
     ----------
     n : int or None
-        Order of the matrix; None if only the server has it.
+        Order of the matrix; None if the client cannot compute it.
     target : Target
         Destination of X.
     shape : tuple of int
@@ -286,10 +287,10 @@ class StepReply(MatrixReply[SeriesStep], RoundReply[SeriesStep]):
     factor : FactorRecord or None
         Record of the current factor.
     on_factor : callable
-        Receives the record of a new factor as soon as it arrives, because the factor must be released even
-        if the rest of the reply fails.
+        Receives the record of a new factor as soon as it arrives, so that the factor is released even if
+        the rest of the reply fails.
     on_result : callable
-        Receives the result of the step.
+        Receives the SeriesResult of the step.
     """
 
     repeatable = False
@@ -323,7 +324,7 @@ class StepReply(MatrixReply[SeriesStep], RoundReply[SeriesStep]):
         self._on_result(message)
 
     def finish(self) -> SeriesStep:
-        """The step. The owner of the series issues its warnings, because they may be errors."""
+        """Return the step. The caller issues its warnings, and closes the series if they are errors."""
         if self._result is None:
             raise ProtocolError("the server sent no result")
         x = self._target.finish().reshape(self._shape) if self._result.solved else None
@@ -339,7 +340,7 @@ class ComplementReply(MatrixReply[Complement]):
         super().__init__(service.ComputeSchurComplementResponse, "complement", target, leading_order)
 
     def finish(self) -> Complement:
-        """The complement. The owner of the factor issues its warnings, because they may be errors."""
+        """Return the complement. The caller issues its warnings, as in `FactorReply`."""
         s = self._complete()
         if self._factor is None:
             raise ProtocolError("the server sent no factor")
@@ -474,7 +475,7 @@ class SparseFactorsReply(Reply[SparseFactors]):
             raise ProtocolError("the server sent impossible rows")
         if ((columns < 0) | (columns >= n)).any():
             raise ProtocolError("the server sent entries beyond the matrix")
-        if unit_diagonal:  # last in its row; a sum would drop stored zeros
+        if unit_diagonal:  # inserted at the end of each row; adding the identity would drop stored zeros
             columns = np.insert(columns, starts[1:], np.arange(n, dtype=index))
             values = np.insert(values, starts[1:], 1)
             starts = starts + np.arange(n + 1, dtype=index)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the requests of all calls from the caller's arguments. Does not use gRPC."""
+"""Builds the calls from the caller's arguments. Does not use gRPC.
+
+The functions of this module raise InvalidRequest and TypeError for invalid arguments.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ from crout.v1 import factorization_service_pb2 as service
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 
-DATA, RHS_DATA, X0_DATA = 2, 3, 4  # `bytes` fields of the requests
+DATA, RHS_DATA, X0_DATA = 2, 3, 4  # numbers of the requests' `bytes` fields
 _HANDLE = re.compile("[a-z2-7]{26}")
 
 
@@ -64,7 +67,7 @@ def _order(payload: _payload.Payload) -> int | None:
 
 
 def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
-    """Factorize."""
+    """Build Factorize."""
 
     def read() -> tuple[_payload.Payload, Callable[[], Reply[FactorRecord]]]:
         payload = _payload.square(A)
@@ -79,7 +82,7 @@ def factorize_payload(
     options: Mapping[str, Any],
     file: str = "",
 ) -> Call[T]:
-    """Factorize a matrix or a batch.
+    """Build Factorize for a matrix or a batch.
 
     `source` converts the options of the factorization. `read` returns the matrix and the constructor of
     the reply. It is called after the names of the options have been checked.
@@ -102,17 +105,17 @@ def factorize_payload(
 
 
 def values_option(*, values_only: bool = False) -> bool:
-    """Whether to send only the values of a sparse matrix with the previous positions."""
+    """Return whether to send only the values of a sparse matrix, for the previous positions."""
     return values_only
 
 
 def replace_option(*, replace_if_singular: bool = False) -> bool:
-    """Whether a singular factor may replace another one."""
+    """Return whether a singular factor may replace the old factor."""
     return replace_if_singular
 
 
 def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorRecord]:
-    """Refactorize. Not retried after a lost connection, because it may have taken effect."""
+    """Build Refactorize. Not retried after a lost connection, because it may have taken effect."""
     call, how, replace, values = distribute(
         options, call_options, factorize_options, replace_option, values_option
     )
@@ -139,12 +142,29 @@ def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorReco
 
 
 def overwrite_option(*, overwrite_b: bool = False) -> bool:
-    """Whether X may use B's memory."""
+    """Return whether X may use B's memory."""
     return overwrite_b
 
 
 class _Rhs:
-    """B as a payload, and the destination of X."""
+    """Payload of B, and destination of X.
+
+    Parameters
+    ----------
+    b : array_like, shape (n,) or (n, nrhs), sparse matrix, or path
+    n : int or None
+        Order of A; None if unknown.
+    dtype : numpy.dtype
+        Type of A.
+    overwrite : bool
+        Whether X may use B's memory.
+
+    Attributes
+    ----------
+    payload : Payload
+    shape : tuple of int or None
+        Shape of B and X; None for a file.
+    """
 
     def __init__(self, b: Any, n: int | None, dtype: np.dtype[Any], overwrite: bool) -> None:
         self._array: Array | None = None
@@ -160,7 +180,7 @@ class _Rhs:
             hint = ": is it to be b.T?" if array.shape[1:] == (n,) else ""
             raise InvalidRequest(f"b has {array.shape[0]} rows, the matrix is {n} x {n}{hint}")
         elements = _payload.as_elements(array)
-        # The wider type of both, as in SciPy.
+        # X has the result type of A and B, as in SciPy.
         elements = elements.astype(np.result_type(elements.dtype, dtype), copy=False)
         self.shape = elements.shape
         columns = elements if elements.ndim == 2 else elements[:, None]
@@ -172,7 +192,7 @@ class _Rhs:
             self._array = columns
 
     def start(self, x0: Any) -> _payload.Payload:
-        """The initial guess, in the shape and type of X."""
+        """Convert an initial guess to the type of X. It must have the shape of X."""
         array = _payload.as_array(x0)
         if array.shape != self.shape:
             raise InvalidRequest(f"x0 has the shape {array.shape}, the solution {self.shape}")
@@ -187,14 +207,14 @@ class _Rhs:
 
 
 def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
-    """Solve."""
+    """Build Solve."""
     call, how, overwrite = distribute(options, call_options, solve_options, overwrite_option)
     rhs = _Rhs(b, record.n, record.matrix_dtype, overwrite_option(**overwrite))
     header = service.SolveHeader(handle=record.handle, rhs=rhs.payload.spec, options=solve_options(**how))
     return Call(
         "Solve",
         service.SolveRequest(header=header).SerializeToString(),
-        # Another user may have replaced a real factor by a complex one.
+        # X may be complex, because another client may have replaced a real factor by a complex one.
         lambda: SolutionReply(
             service.SolveResponse,
             record.n,
@@ -208,7 +228,13 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
 
 
 class Series:
-    """The calls of one series: the shared header, and the state after the last step."""
+    """Builds the rounds of one series. Stores the state after the last step.
+
+    Attributes
+    ----------
+    factor : FactorRecord or None
+        Record of the current factor.
+    """
 
     def __init__(self, start: FactorRecord | None, options: Mapping[str, Any]) -> None:
         call, how, cache, series = distribute(
@@ -226,10 +252,10 @@ class Series:
             )
         else:
             header.handle = start.handle
-        self._header: service.SolveSeriesHeader | None = header  # until the first step sends it
+        self._header: service.SolveSeriesHeader | None = header  # None after the first step
         self._n = None if start is None else start.n
         self._dtype = None if start is None else start.matrix_dtype
-        self._entry_digest = ""  # of the last matrix, from the server
+        self._entry_digest = ""  # SeriesResult.entry_digest of the last step
 
     def _made(self, factor: FactorRecord) -> None:
         self.factor = factor
@@ -238,7 +264,7 @@ class Series:
         self._entry_digest = result.entry_digest
 
     def step(self, A: Any | None, b: Any, x0: Any | None = None) -> RoundCall[SeriesStep]:
-        """A round of SolveSeries. Without A it uses the previous matrix, without x0 the previous x."""
+        """Build a round of SolveSeries. A None: the previous matrix. x0 None: the previous x."""
         header = self._header or service.SolveSeriesHeader()
         payloads = []
         if isinstance(A, changes.Change):
@@ -281,9 +307,9 @@ class Series:
 def systems(matrices: Iterable[Any], rhs: Any, x0: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Combine each matrix with its right-hand side and initial guess.
 
-    These come from an iterator, or are the same for all steps. Raises InvalidRequest if an iterator has
-    another number than there are matrices, and for a list of vectors, which NumPy would read as the rows
-    of one matrix.
+    `rhs` and `x0` are iterators with one value for each matrix, or one value for all. Raises InvalidRequest
+    if an iterator has more or fewer values than there are matrices, and for a list of vectors, which NumPy
+    would read as the rows of one matrix.
     """
     for name, values in (("rhs", rhs), ("x0", x0)):
         if isinstance(values, (list, tuple)) and any(isinstance(value, np.ndarray) for value in values):
@@ -311,7 +337,7 @@ def systems(matrices: Iterable[Any], rhs: Any, x0: Any) -> Iterator[tuple[Any, A
 
 
 def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
-    """FactorizeAndSolve without a cached factor, so that another attempt leaves nothing behind twice."""
+    """Build FactorizeAndSolve. It caches no factor, so a second attempt is safe."""
     call, how, solving, overwrite = distribute(
         options, call_options, factorize_options, solve_options, overwrite_option
     )
@@ -335,7 +361,7 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
 
 
 def schur_complement(A: Any, leading_order: int | None, keep: Any, **options: Any) -> Call[Complement]:
-    """ComputeSchurComplement, after a leading block or for chosen unknowns of a sparse matrix."""
+    """Build ComputeSchurComplement, with the order of A11 or with the unknowns of A22."""
     call, how, cache = distribute(options, call_options, factorize_options, cache_options)
     payload = _payload.square(A)
     order = _order(payload)
@@ -363,7 +389,7 @@ def schur_complement(A: Any, leading_order: int | None, keep: Any, **options: An
 
 
 def _leading(leading_order: int | None, order: int | None) -> int:
-    """The order of the leading block, checked."""
+    """Check the order of the leading block."""
     if leading_order is None:
         raise TypeError("neither leading_order nor keep is set: give one of them")
     leading = integer("leading_order", leading_order)
@@ -373,7 +399,7 @@ def _leading(leading_order: int | None, order: int | None) -> int:
 
 
 def _kept(keep: Any, payload: _payload.Payload) -> list[int]:
-    """The unknowns that stay, checked."""
+    """Check the unknowns of A22."""
     if payload.spec.HasField("dense"):
         raise InvalidRequest(
             "keep= needs a sparse matrix: give scipy.sparse.csr_array(A), or order the unknowns so that "
@@ -386,7 +412,7 @@ def _kept(keep: Any, payload: _payload.Payload) -> list[int]:
 
 
 def rref(A: Any, **options: Any) -> Call[EchelonForm]:
-    """ReduceToEchelonForm."""
+    """Build ReduceToEchelonForm."""
     call, how = distribute(options, call_options, echelon_options)
     payload = _payload.matrix(A)
     header = echelon_options(**how)
@@ -402,7 +428,7 @@ def rref(A: Any, **options: Any) -> Call[EchelonForm]:
 
 
 def get_factors(record: FactorRecord) -> Call[PackedFactors]:
-    """GetFactors of a dense factor."""
+    """Build GetFactors for a dense factor."""
     if record.sparse is not None:
         raise InvalidRequest("the matrix stayed sparse: to_sparse_lu() has its factors")
     request = service.GetFactorsRequest(handle=record.handle, include_ipiv=True)
@@ -410,7 +436,7 @@ def get_factors(record: FactorRecord) -> Call[PackedFactors]:
 
 
 def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
-    """GetFactors of a sparse factor."""
+    """Build GetFactors for a sparse factor. Raises Singular if there is none."""
     if record.singular_reason not in (None, "zero_pivot"):
         raise Singular(
             f"there are no factors: the matrix is singular by its pattern ({record.singular_reason})"
@@ -422,13 +448,13 @@ def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
 
 
 def list_factors(name: str, page_token: str) -> Call[FactorPage]:
-    """ListFactors, one page."""
+    """Build ListFactors for one page."""
     request = service.ListFactorsRequest(name=text("name", name), page_token=page_token)
     return _unary("ListFactors", request, service.ListFactorsResponse, _messages.factor_page)
 
 
 def known_by(handle: str) -> str:
-    """Return `handle`. Raises HandleExpired for a text without the form of a handle, such as most names."""
+    """Return `handle`. Raises HandleExpired if it cannot be a handle, like most names."""
     if handle and _HANDLE.fullmatch(text("handle", handle)) is None:
         raise HandleExpired(
             f"{handle!r} is not a handle, which has 26 characters of a-z and 2-7. If it is a name, "
@@ -438,7 +464,7 @@ def known_by(handle: str) -> str:
 
 
 def describe(handle: str) -> Call[FactorRecord]:
-    """DescribeFactor."""
+    """Build DescribeFactor."""
     return _unary(
         "DescribeFactor",
         service.DescribeFactorRequest(handle=text("handle", handle)),
@@ -448,7 +474,7 @@ def describe(handle: str) -> Call[FactorRecord]:
 
 
 def get_iterations(handle: str, page_token: str) -> Call[service.IterationPage]:
-    """DescribeFactor with one page of counts."""
+    """Build DescribeFactor with one page of counts."""
     request = service.DescribeFactorRequest(
         handle=handle, iterations=service.IterationPageRequest(page_token=page_token)
     )
@@ -458,7 +484,7 @@ def get_iterations(handle: str, page_token: str) -> Call[service.IterationPage]:
 
 
 def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:
-    """RenewLease."""
+    """Build RenewLease."""
     request = service.RenewLeaseRequest(
         handle=text("handle", handle), lease=None if lease is None else duration(lease)
     )
@@ -466,7 +492,7 @@ def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:
 
 
 def release(handle: str) -> Call[None]:
-    """ReleaseFactor. Not retried after a lost connection, because it would not be found."""
+    """Build ReleaseFactor. Not retried after a lost connection: the second reply would be NOT_FOUND."""
     return _unary(
         "ReleaseFactor",
         service.ReleaseFactorRequest(handle=text("handle", handle)),
@@ -477,7 +503,7 @@ def release(handle: str) -> Call[None]:
 
 
 def estimate_again(handle: str, **options: Any) -> Call[Estimate]:
-    """EstimateFactorize for a matrix with the pattern of a sparse factor's matrix."""
+    """Build EstimateFactorize for a matrix with the pattern of a sparse factor's matrix."""
     [how] = distribute(options, factorize_options)
     request = service.EstimateFactorizeRequest(
         handle=text("handle", handle), options=factorize_options(**how)
@@ -486,7 +512,7 @@ def estimate_again(handle: str, **options: Any) -> Call[Estimate]:
 
 
 def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: Any) -> Call[Estimate]:
-    """EstimateFactorize."""
+    """Build EstimateFactorize."""
     [how] = distribute(options, factorize_options)
     request = service.EstimateFactorizeRequest(
         n=integer("n", n),
@@ -498,7 +524,7 @@ def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: An
 
 
 def server_info() -> Call[ServerInfo]:
-    """GetServerInfo."""
+    """Build GetServerInfo."""
     request = service.GetServerInfoRequest()
     return _unary("GetServerInfo", request, service.GetServerInfoResponse, _messages.server_info)
 

@@ -24,7 +24,7 @@ else:
     import tomli as tomllib
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_MAX_BYTES = 32768  # as in libcrout
+_MAX_BYTES = 32768  # limit of the file of servers
 _DEFAULT = "127.0.0.1:50051"
 _PATHS = ("ca", "cert", "key", "token_file")
 _TEXTS = ("address", "tenant", "server_name", *_PATHS)
@@ -32,7 +32,7 @@ _TEXTS = ("address", "tenant", "server_name", *_PATHS)
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a server and of the caller there; None: not set."""
+    """Address of a server, and the caller's settings for it; None: not set."""
 
     address: str | None = None
     tenant: str | None = None
@@ -69,7 +69,7 @@ class Settings:
         }
         if self.token is not None or self.token_file is not None:
             values.pop("token_file", None)
-        if self.cert is not None or self.key is not None:  # both come from the same place
+        if self.cert is not None or self.key is not None:  # both come from the same source
             values.pop("cert", None)
             values.pop("key", None)
         if self.tls is False:  # set explicitly: no TLS at all
@@ -80,13 +80,14 @@ class Settings:
 
 
 def servers_file() -> Path | None:
-    """Path of the file of named servers, which may not exist; None if the environment gives none.
+    """Path of the file of named servers, which need not exist; None if the environment gives none.
 
-    libcrout and croutctl read the same file: TOML sections, in which only ``address`` is required.
+    libcrout and croutctl read the same file. It has one TOML section for each server, in which only
+    ``address`` is required.
 
     >>> [lab]
     >>> address = "solver.example.org:50051"
-    >>> tls = true                        # implied by any of the next four
+    >>> tls = true                        # implied by any of the next four keys
     >>> ca = "lab-ca.crt"                 # relative to the file's directory, or with ~/
     >>> cert = "alice.crt"
     >>> key = "alice.key"
@@ -123,7 +124,7 @@ def _environment() -> Settings:
 
 
 def _find(address: str) -> Settings | None:
-    """The server of that name; None if `address` is an address. Raises InvalidRequest for neither."""
+    """Find the server named `address`; None if `address` is an address. Raises InvalidRequest for neither."""
     try:
         check_address(address)
         return None
@@ -157,7 +158,7 @@ def _text_of(path: Path) -> str:
 
 
 class _Reader:
-    """Reads a file of servers. TOML nests tables at dots: the server "a.b" is the table b in a."""
+    """Reads a file of servers. TOML nests tables at dots: the server "a.b" is table b in table a."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -167,8 +168,8 @@ class _Reader:
     def read(self, text: str) -> dict[str, Settings]:
         self._text = text
         try:
-            root = tomllib.loads(text + "\n")  # errors at the end of the last line name this line
-        except (ValueError, RecursionError) as error:  # the message has the line
+            root = tomllib.loads(text + "\n")  # so that an error in the last line has its number
+        except (ValueError, RecursionError) as error:  # the message has the line's number
             raise InvalidRequest(f"{self._path}: {error}") from None
         self._read_table("", root)
         return self._servers
@@ -197,7 +198,7 @@ class _Reader:
         self._servers[name] = Settings(**values)
 
     def _refusal(self, why: object, name: str, key: str | None = None) -> InvalidRequest:
-        """Names the line of the table `name`, or of its `key`, where it is written in the usual form."""
+        """Make an error with the line of the table `name`, or of its `key`, if the line can be found."""
         section = ""
         for number, line in enumerate(self._text.split("\n"), 1):
             if header := re.match(r"\s*\[([^]]*)\]", line):
@@ -240,10 +241,10 @@ _FORMS = "write host:port, [IPv6]:port or unix:PATH"
 
 
 def check_address(address: str) -> None:
-    """Raise InvalidRequest, with the expected form, unless gRPC accepts `address`.
+    """Raise InvalidRequest, with the expected form, for an invalid address.
 
-    Accepted are "host:port" with a port from 1 to 65535 and IPv6 hosts in brackets, and addresses that
-    start with one of `_SCHEMES`, whose rest only gRPC checks.
+    Valid are "host:port", with a port from 1 to 65535 and IPv6 hosts in brackets, and gRPC targets that
+    start with one of `_SCHEMES`. Only gRPC checks the rest of a target.
     """
     if not address:
         raise InvalidRequest("the server's address is empty: write host:port, [IPv6]:port or unix:PATH")
@@ -262,7 +263,7 @@ def is_local(address: str) -> bool:
 
 
 def check_tenant(tenant: str) -> None:
-    """Raise InvalidRequest unless a server accepts `tenant`."""
+    """Raise InvalidRequest unless `tenant` is 1 to 64 characters of [A-Za-z0-9_.-]."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", tenant):
         raise InvalidRequest(f"the tenant {tenant!r} is no name of 1 to 64 of [A-Za-z0-9_.-]")
 
@@ -295,14 +296,16 @@ def read_file(path: str | os.PathLike[str], what: str, *, advice: str = "", writ
     what : str
         Description of the file in errors.
     advice : str
-        The remedy if it cannot be read.
+        Remedy in the error for a file that cannot be read.
     writers : bool
-        Whether others may be able to write it.
+        Whether others than the owner may have permission to write the file.
 
     Raises
     ------
-    UnreadableFile InvalidRequest
-        Others can write it.
+    UnreadableFile
+        The file cannot be read.
+    InvalidRequest
+        Others have permission to write the file, and `writers` is false.
     """
     content, mode = _read(path, what, advice)
     if not writers and mode & 0o022:
@@ -313,7 +316,7 @@ def read_file(path: str | os.PathLike[str], what: str, *, advice: str = "", writ
 
 
 def read_secret(path: str | os.PathLike[str], what: str, *, advice: str = "") -> bytes:
-    """Like `read_file`, but only the owner may be able to read the file: otherwise InvalidRequest."""
+    """Like `read_file`, for a file that only its owner may access; otherwise raises InvalidRequest."""
     content, mode = _read(path, what, advice)
     if mode & 0o077:
         raise InvalidRequest(f"others can read the {what} {path} (mode {mode:03o}): chmod 600 it")
@@ -331,7 +334,7 @@ def _read(path: str | os.PathLike[str], what: str, advice: str) -> tuple[bytes, 
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files; None if not set. Paths are stored, not contents, because clients are pickled."""
+    """Paths of PEM files; None if not set. Stores no contents, because clients are pickled."""
 
     ca: str | None = None
     cert: str | None = None
@@ -346,7 +349,7 @@ class Tls:
 def make_tls(
     tls: bool, ca: str | None, cert: str | None, key: str | None, server_name: str | None
 ) -> Tls | None:
-    """The arguments of `connect`, checked. Raises InvalidRequest and UnreadableFile."""
+    """Check the TLS arguments of `connect`. Raises InvalidRequest and UnreadableFile."""
     if not tls:
         if ca is not None or cert is not None or key is not None:
             raise InvalidRequest("ca, cert and key go with tls=True")
@@ -359,7 +362,10 @@ def make_tls(
 
 
 def credentials(tls: Tls) -> Any:
-    """Channel credentials. Raises InvalidRequest for invalid PEM, or a key that others can read."""
+    """Make channel credentials.
+
+    Raises UnreadableFile, and InvalidRequest for invalid PEM and for a key that others can read.
+    """
     key = None if tls.key is None else _pem(tls.key, read_secret(tls.key, "key"))
     ca, cert = (
         None if path is None else _pem(path, read_file(path, what))
@@ -371,9 +377,9 @@ def credentials(tls: Tls) -> Any:
 
 
 def _check_pair(cert: str, key: str) -> None:
-    """Raise InvalidRequest if the key is not the certificate's; gRPC's error would name neither.
+    """Raise InvalidRequest if the key does not belong to the certificate; gRPC's error would name neither.
 
-    Other faults of the files are left to the handshake.
+    The handshake reports other faults of the files.
     """
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(cert, key, password=lambda: "")
@@ -392,13 +398,13 @@ def _pem(path: str, text: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Token:
-    """A token, or the path of its file. With a path, pickles of a client do not contain the token."""
+    """A token, or the path of its file. With a path, the pickle of a client does not contain the token."""
 
     text: str | None = field(default=None, repr=False)
     file: str | None = None
 
     def read(self) -> str:
-        """The token. Raises InvalidRequest and UnreadableFile."""
+        """Return the token. Raises InvalidRequest and UnreadableFile."""
         if self.file is None:
             return _checked_token(self.text or "")
         advice = "give the file that `croutd token create --token-file` wrote"
@@ -407,7 +413,7 @@ class Token:
 
 
 def make_token(token: str | None, token_file: str | None, address: str, tls: bool) -> Token | None:
-    """The arguments of `connect`, checked. Raises InvalidRequest and UnreadableFile."""
+    """Check the token arguments of `connect`. Raises InvalidRequest and UnreadableFile."""
     if token is None and token_file is None:
         return None
     if token is not None and token_file is not None:
@@ -423,7 +429,7 @@ def make_token(token: str | None, token_file: str | None, address: str, tls: boo
 
 
 def _checked_token(token: str) -> str:
-    # Never quoted in the error: it may be a token with a typing error.
+    # The error does not quote the text, which may be a mistyped token.
     if not re.fullmatch("[!-~]{1,4096}", token):
         raise InvalidRequest("the token is not 1 to 4096 printable ASCII characters without spaces")
     return token

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transfers the bytes of calls over a gRPC channel, on the calling thread or on an asyncio loop."""
+"""Runs calls over a gRPC channel, on the calling thread or on an asyncio event loop."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ T = TypeVar("T")
 SERVICE = "/crout.v1.FactorizationService/"
 
 CHANNEL_OPTIONS: list[tuple[str, Any]] = [
-    # gRPC's default of 4 MiB is too small for long lists and permutations.
+    # gRPC's default of 4 MiB is too small for long lists and for permutations.
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.max_send_message_length", -1),
-    # Attempts decides which calls to retry; gRPC's own retries would keep copies.
+    # The retries of this package replace gRPC's own, which would buffer copies of the messages.
     ("grpc.enable_retries", 0),
     ("grpc.use_local_subchannel_pool", 1),
     # Larger frames take less time to parse for each byte of a matrix.
     ("grpc.http2.max_frame_size", 4 << 20),
-    # A call ends after 60 s of silence of the server: 25 s before a ping, 15 s for its answer, and at most 20
-    # s for a new connection. The number of pings is unlimited, because a computation may be long.
+    # A call ends if the server is silent for 60 s: 25 s before a ping, 15 s for its answer, and at most 20 s
+    # for a new connection. The number of pings is unlimited, because a computation may be long.
     ("grpc.keepalive_time_ms", 25_000),
     ("grpc.keepalive_timeout_ms", 15_000),
     ("grpc.http2.ping_timeout_ms", 15_000),  # for gRPC 1.64 and newer; older versions use keepalive's timeout
     ("grpc.http2.max_pings_without_data", 0),
 ]
 
-# Seconds that a server may take to end a series after its caller left.
+# Largest number of seconds to wait for the server's end of a closed series.
 LEAVE_SECONDS = 2.0
 
-# A call with a single request message runs on the caller's own thread, which saves about 100 us.
+# A call with a single request message runs on the calling thread, which saves about 100 us.
 _SINGLE_THREADED = ("SingleThreadedUnaryStream", 1)
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server's address, with the tenant, credentials and timeouts of its calls."""
+    """Address of a server, with the tenant, credentials, timeout in seconds and retries of its calls."""
 
     address: str
     tenant: str | None
@@ -63,24 +63,24 @@ class Server:
     token: Token | None = None
 
     def metadata(self) -> list[tuple[str, str]]:
-        """Metadata of every call. Raises ValueError and OSError for the token's file."""
+        """Make the metadata of every call. Raises InvalidRequest and UnreadableFile for the token's file."""
         pairs = [] if self.tenant is None else [("crout-tenant", self.tenant)]
         if self.token is not None:
             pairs.append(("authorization", f"Bearer {self.token.read()}"))
         return pairs
 
     def time_limit(self, call: Call[Any]) -> float | None:
-        """Seconds for a call; None: no limit."""
+        """Return the seconds for a call; None: no limit."""
         timeout = self.timeout if call.timeout is None else call.timeout
         return None if timeout is None or math.isinf(timeout) else timeout
 
     def attempts(self, call: Call[Any]) -> Attempts:
-        """The attempts of one call."""
+        """Make the counter of attempts of one call."""
         timeout = self.timeout if call.timeout is None else call.timeout
         return Attempts(self.retry, call.retry, timeout)
 
     def error(self, status: Any) -> CroutError:
-        """The exception for the status of a gRPC call."""
+        """Make the exception for the status of a gRPC call."""
         trailers = [(key, value) for key, value in status.trailing_metadata() or ()]
         return error_from(
             status.code().name, status.details() or "", trailers, self.address, self.tls is not None
@@ -88,21 +88,21 @@ class Server:
 
 
 def report_for(call: Call[Any]) -> ProgressReport:
-    """The progress reporter of a call."""
+    """Make the progress reporter of a call."""
     if call.progress is True:
         return ProgressReport(ProgressBar())
     return ProgressReport(call.progress or None)
 
 
 class Outgoing:
-    """Iterator over the messages of a call, for gRPC, which calls it on its own thread.
+    """Iterator over the messages of a call, which gRPC advances on one of its threads.
 
     Attributes
     ----------
     error : Exception or None
         Error of reading the payload.
     cancel : callable or None
-        Cancels the call, once it exists.
+        Cancels the call; None before the call exists.
     """
 
     def __init__(self, call: Call[Any], report: ProgressReport) -> None:
@@ -119,13 +119,13 @@ class Outgoing:
         except Exception as error:
             if self.cancel is None:
                 raise
-            # If raised here, gRPC would log it; the thread that waits for the reply raises it instead.
+            # The thread that waits for the reply raises the error; gRPC would only log it here.
             self.error = error
             self.cancel()
 
 
 def first_two(messages: Iterator[bytes]) -> tuple[bytes, Iterator[bytes] | None]:
-    """The first message, and an iterator over all messages if there are more."""
+    """Return the first message, and an iterator over all messages; None if there is only one."""
     first = next(messages)
     second = next(messages, None)
     if second is None:
@@ -134,7 +134,7 @@ def first_two(messages: Iterator[bytes]) -> tuple[bytes, Iterator[bytes] | None]
 
 
 class Transport:
-    """A connection; thread-safe. It connects at the first call, and again after a lost connection."""
+    """A channel to a server, which connects at the first call and after a lost connection. Thread-safe."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -160,16 +160,16 @@ class Transport:
         return self._server
 
     def start(self, path: str, messages: Iterator[bytes]) -> Any:
-        """A bidirectional stream without a deadline. Raises ValueError if the channel is closed."""
+        """Start a bidirectional stream without a deadline. Raises ValueError if the channel is closed."""
         return self._channel.stream_stream(path)(messages, metadata=self._metadata)
 
     def failure(self, status: Any) -> CroutError:
-        """The exception for the status with which gRPC ended a call."""
+        """Make the exception for the status with which gRPC ended a call."""
         error = self._server.error(status)
         return closed_error() if self._closed and isinstance(error, Cancelled) else error
 
     def run(self, call: Call[T]) -> T:
-        """Make the call, with retries where they are safe and useful; return its result."""
+        """Run a call, with retries as in `RetryPolicy`, and return its result. Raises CroutError."""
         attempts = self._server.attempts(call)
         with report_for(call) as report:
             while True:
@@ -193,7 +193,7 @@ class Transport:
             failure = outgoing.error or self.failure(status)
         except ValueError as error:  # raised by gRPC for a closed channel
             failure = _closed(error)
-        raise failure  # raised here, so that its context does not refer to gRPC's call
+        raise failure  # outside `except`: its context must not refer to gRPC's call
 
     def _exchange(
         self,
@@ -221,12 +221,11 @@ class Transport:
                 phase = reply.feed(message)
                 if phase is not None:
                     report.on_phase(phase)
-        # Ctrl-C, an invalid reply, a callback that raised: stop the server's work.
+        # Stop the server's work after Ctrl-C, an invalid reply, or an exception of a callback.
         except BaseException as error:
             running.cancel()
-            # Frames of gRPC refer to the call. If they live until the interpreter ends, as those of an
-            # uncaught exception do, the call's destructor can wait there for a lock of a thread that no
-            # longer exists.
+            # The traceback has frames of gRPC that refer to the call. If they live until the interpreter
+            # ends, the call's destructor may wait for a lock of a thread that no longer exists.
             raise error.with_traceback(None)  # noqa: B904
         finally:
             outgoing.cancel = None
@@ -234,9 +233,9 @@ class Transport:
 
 
 class Rounds:
-    """A call in rounds: one stream, and a reply for each round. For one thread at a time.
+    """A call in rounds: one stream, with a reply to each round. One thread at a time may use it.
 
-    It is not retried after an error, which ends it; completed work of the server stays.
+    An error ends the call; it is not retried. Factors that the server made stay.
     """
 
     def __init__(self, transport: Transport, method: str) -> None:
@@ -246,14 +245,14 @@ class Rounds:
         self._running: Any = None
 
     def exchange(self, call: RoundCall[T]) -> T:
-        """One round: the messages of `call`, and the reply."""
+        """Run one round: send the messages of `call` and return its result. Raises CroutError."""
         with report_for(call) as report:
             outgoing = Outgoing(call, report)
             reply = call.reply()
             deadline = _Deadline(self._transport.server.time_limit(call), self._cancel)
             failure: Exception
             try:
-                if self._running is None:  # before the timeout starts, which ends the call
+                if self._running is None:  # must exist before the timeout starts, which cancels it
                     self._running = self._transport.start(self._path, self._messages())
                 with deadline:
                     self._exchange(outgoing, reply, report)
@@ -267,11 +266,11 @@ class Rounds:
             raise failure
 
     def close(self) -> bool:
-        """End the call, in order if its last round was answered. Returns whether the server can still be
-        called.
+        """End the call. Returns whether the server can still be called.
 
-        It cannot be called while the interpreter shuts down: gRPC's threads no longer run and may have
-        held any lock. The call then ends with its connection.
+        Waits at most LEAVE_SECONDS for the server's end, then cancels the call. While the interpreter shuts
+        down, the server cannot be called: gRPC's threads no longer run and may have held locks. The call
+        then ends with its connection.
         """
         if sys.is_finalizing():
             return False
@@ -290,7 +289,7 @@ class Rounds:
             self._running.cancel()
 
     def _messages(self) -> Iterator[bytes]:
-        """Iterator for a thread of gRPC."""
+        """Generate the messages of all rounds, on a thread of gRPC."""
         while (outgoing := self._rounds.get()) is not None:
             yield from outgoing
 
@@ -313,7 +312,7 @@ class Rounds:
 
 
 class _Deadline:
-    """Calls `expire` if the block takes longer than `seconds`; None: never."""
+    """Context manager that calls `expire` if the block takes longer than `seconds`; None: never."""
 
     def __init__(self, seconds: float | None, expire: Callable[[], object]) -> None:
         self._timer = None if seconds is None else threading.Timer(seconds, self._pass)
@@ -335,7 +334,7 @@ class _Deadline:
 
 
 def closed_error() -> CroutError:
-    """The exception of calls of a closed client, including those that were running."""
+    """Make the exception of calls of a closed client, including calls that were running."""
     return Cancelled("the client is closed: connect anew")
 
 
@@ -348,7 +347,7 @@ def _closed(error: ValueError) -> Exception:
 
 
 class AsyncTransport:
-    """A connection that belongs to the event loop of its first call."""
+    """Like `Transport`, for the event loop of its first call."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -369,7 +368,7 @@ class AsyncTransport:
         return self._server
 
     def start(self, path: str) -> Any:
-        """Like `Transport.start`, but messages are written one by one."""
+        """Like `Transport.start`, for messages that are written one by one."""
         self._open()
         return self._channel.stream_stream(path)(metadata=self._metadata)
 
@@ -390,7 +389,7 @@ class AsyncTransport:
                 await asyncio.sleep(delay)
 
     def _open(self) -> None:
-        """The channel. Raises if it belongs to another loop or is closed."""
+        """Make the channel, if there is none. Raises CroutError if it is closed or of another loop."""
         if self._closed:
             raise closed_error()
         if self._channel is None:
@@ -430,7 +429,7 @@ class AsyncTransport:
             outgoing.cancel = running.cancel
             await self._receive(running, reply, report)
         except asyncio.CancelledError:
-            if outgoing.error is not None:  # this error cancelled the call, not its caller
+            if outgoing.error is not None:  # this error cancelled the call, not the caller
                 raise outgoing.error from None
             if self._closed and not _cancelled_by_its_caller():
                 raise closed_error() from None
@@ -450,7 +449,7 @@ class AsyncTransport:
 
 
 class AsyncRounds:
-    """Like `Rounds`; for one task at a time."""
+    """Like `Rounds`; one task at a time may use it."""
 
     def __init__(self, transport: AsyncTransport, method: str) -> None:
         self._transport = transport
@@ -493,10 +492,10 @@ class AsyncRounds:
                 phase = reply.feed(message)
                 if phase is not None:
                     report.on_phase(phase)
-            await sending  # the request of an answered round was sent; cancelling a write ends the stream
+            await sending  # not cancelled: the request has been sent, and cancelling a write ends the stream
         except BaseException:
             self._running.cancel()
-            self._running = None  # the call has ended: another read would pass on the cancellation
+            self._running = None  # another read of the ended call would raise CancelledError
             sending.cancel()
             (error,) = await asyncio.gather(sending, return_exceptions=True)
             ended = (grpc.RpcError, asyncio.InvalidStateError, asyncio.CancelledError)
@@ -511,11 +510,11 @@ class AsyncRounds:
                 report.on_sent(sent)
         except Exception:
             if self._running is not None:
-                self._running.cancel()  # otherwise the wait for the reply would not end
+                self._running.cancel()  # ends the wait for the reply
             raise
 
 
 def _cancelled_by_its_caller() -> bool:
-    """Whether a CancelledError may come from the task, and not only from gRPC's call."""
-    cancelling = getattr(asyncio.current_task(), "cancelling", None)  # counted by Python 3.11 and newer
+    """Whether the current task may have been cancelled, not only gRPC's call."""
+    cancelling = getattr(asyncio.current_task(), "cancelling", None)  # Python 3.11 and newer
     return cancelling is None or cancelling() > 0

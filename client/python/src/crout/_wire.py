@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only module that handles protobuf's wire format directly.
+"""Handles protobuf's wire format directly, so that few copies of matrix bytes are made.
 
-Matrix bytes are copied once into a message, and not at all out of one. For a `bytes` field, key and length
-are written before the caller's memory. A received field is a view of the memory in which gRPC received it.
-Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a message is a sequence
-of fields in any order. A length-delimited field is its key, (number << 3) | 2, then its length as a
-varint, then its bytes.
+Matrix bytes are copied once into a message: the key and length of the `bytes` field are written before the
+caller's memory. They are not copied out of a message: a received field is a view of the memory in which
+gRPC received it. Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a
+message is a sequence of fields in any order. A length-delimited field is its key, (number << 3) | 2, then
+its length as a varint, then its bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_VARINT_BYTES = 10
 
 
 def bytes_field(number: int, length: int) -> bytes:
-    """The key and length before the `length` bytes of field `number`."""
+    """Encode the key and length that precede the `length` bytes of field `number`."""
     return _varint(number << 3 | _BYTES) + _varint(length)
 
 
@@ -49,7 +49,7 @@ def split(message: bytes, number: int) -> tuple[bytes, list[memoryview]]:
 
 
 def _fields(view: memoryview) -> Iterator[tuple[int, int, int, int]]:
-    """The number of each field, and the positions of the field, of its value and of its end.
+    """Generate, for each field, its number and the positions of its start, its value and its end.
 
     The number is 0 for fields that are not length-delimited, which no caller reads.
     """
@@ -76,7 +76,7 @@ def _fields(view: memoryview) -> Iterator[tuple[int, int, int, int]]:
 
 
 def values(message: bytes, number: int) -> list[bytes]:
-    """The values of length-delimited field `number`, in order."""
+    """Return the values of the length-delimited field `number`, in order. Raises ProtocolError."""
     return [bytes(piece) for piece in split(message, number)[1]]
 
 

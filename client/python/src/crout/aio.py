@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of `crout` for asyncio.
 
-Methods that call the server are awaited, and so is `AsyncFactor.rcond`; iterators are used with ``async
-for``. Arguments, results and errors are documented at the methods of the same name in `crout.Client` and
-`crout.Factor`. A client belongs to the event loop of its first call and refuses other loops: connect
-inside the coroutine that `asyncio.run` runs. Files are read on the loop, between the messages of their
-upload.
+Await the methods that call the server, and `AsyncFactor.rcond`. Use iterators with ``async for``. The
+methods of the same name in `crout.Client` and `crout.Factor` document arguments, results and errors. A
+client works only on the event loop of its first call: connect inside the coroutine that `asyncio.run`
+runs. Files are read on the event loop, between the messages of their upload.
 
     async with crout.aio.connect("localhost:50051") as c:
         async with await c.lu_factor(A) as f:
@@ -96,7 +95,7 @@ def _like(namesake: Any) -> Callable[[_F], _F]:
 
 
 class AsyncHeld(abc.ABC):
-    """An object on the server with a handle, which lives as long as an ``async with`` block or its lease."""
+    """An object on the server with a handle. ``async with`` renews its lease and then releases it."""
 
     _client: AsyncClient
     _lease: Lease | None
@@ -105,10 +104,10 @@ class AsyncHeld(abc.ABC):
     @property
     @abc.abstractmethod
     def handle(self) -> str:
-        """Its identifier on the server."""
+        """The object's identifier on the server."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copy without the renewal, which belongs to the original."""
+        """Return the state without the renewal, which belongs to the original."""
         return {**self.__dict__, "_renewal": None}
 
     async def __aenter__(self) -> Self:
@@ -126,7 +125,7 @@ class AsyncHeld(abc.ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release it. It is no error if the server no longer has it."""
+        """Release the object. It is not an error if the server no longer has it."""
         try:
             await self.release()
         except HandleExpired:
@@ -143,7 +142,7 @@ class AsyncHeld(abc.ABC):
                 await self._client._run(_requests.renew(self.handle, lease))
                 failed = False
             except HandleExpired:
-                return  # its next use reports the error
+                return  # the next use of the factor reports the error
             except CroutError:
                 failed = True
 
@@ -169,15 +168,15 @@ class AsyncHeld(abc.ABC):
         renewal, self._renewal = self._renewal, None
         if renewal is not None:
             renewal.cancel()
-            # Unlike the task itself, this wait is cancelled only with the caller.
+            # Awaiting the task itself would raise its CancelledError.
             await asyncio.wait([renewal])
 
 
 class AsyncFactor(FactorView, AsyncHeld):
-    """An LU factorization on the server, as `crout.Factor`.
+    """An LU factorization on the server, like `crout.Factor`.
 
-    There is no ``as_linear_operator``: SciPy's solvers use an operator's result at once and cannot await
-    it. Use the operator of a `crout.Factor` in a separate thread:
+    There is no ``as_linear_operator``, because SciPy's solvers cannot await the result of an operator. Use
+    the operator of a `crout.Factor` in a separate thread:
     ``crout.connect(address).factor(f.handle).as_linear_operator()``.
     """
 
@@ -349,7 +348,7 @@ def connect(
 
 
 class AsyncClient:
-    """A connection to a server, from `connect`; as `crout.Client`."""
+    """A client of a server, from `connect`; like `crout.Client`."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -529,7 +528,7 @@ class AsyncClient:
         finally:
             await rounds.close()
             if start is None and series.factor is not None:
-                with contextlib.suppress(CroutError):  # if this fails, the lease ends it
+                with contextlib.suppress(CroutError):  # the factor then lives until its lease ends
                     await self.release(series.factor.handle)
 
     @_like(Client.describe)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the matrix in a series, for steps that need not send the whole matrix."""
+"""Changes of the matrix in a series. A step with a change does not send the whole matrix."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """New values for some entries: ``A[rows[k], cols[k]] = values[k]``.
+    """New values for some entries of a dense matrix: ``A[rows[k], cols[k]] = values[k]``.
 
     Parameters
     ----------
-    rows, cols : array_like of int, shape (k,)
-        0-based. Each entry at most once.
-    values : array_like, shape (k,)
-        Values in the matrix's type, or exactly representable in it.
+    rows, cols : array_like of int, shape (count,)
+        Positions, 0-based; each at most once.
+    values : array_like, shape (count,)
+        New values. They are converted to the matrix's type; complex values of a real matrix are an
+        `InvalidRequest`.
     """
 
     rows: Any
@@ -35,11 +36,12 @@ class Entries:
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """An added product: ``A += U @ V.T``, also for complex matrices.
+    """A low-rank change of a dense matrix: ``A += U @ V.T``, without conjugation.
 
     Parameters
     ----------
     U, V : array_like, shape (n, rank) or (n,)
+        Converted to the matrix's type.
     """
 
     U: Any
@@ -53,11 +55,13 @@ class Values:
     Parameters
     ----------
     values : sparse matrix, or array_like of shape (nnz,)
-        A scipy.sparse matrix that stores its entries at the same positions and in the same order as the
-        series' last one. The server refuses another pattern or order (`InvalidRequest` with the reason
-        "PATTERN_MISMATCH"). Or an array of values, of which only the number is checked: in the order of
-        the file's lines, or of ``A.data`` of a matrix sent in the format "csr", "csc" or "coo". Duplicates
-        are summed and a file's symmetry is expanded.
+        A scipy.sparse matrix with its entries at the same positions and in the same order as the last
+        sparse matrix of the series. Another pattern or order is an `InvalidRequest` with the reason
+        "PATTERN_MISMATCH".
+
+        Or an array of values, in the order of the file's lines, or of ``A.data`` of a matrix that was sent
+        in the format "csr", "csc" or "coo". Only their number is checked. Duplicates are summed, and the
+        symmetry of a file is expanded, as in the original.
     """
 
     values: Any
@@ -86,7 +90,7 @@ def _indices(value: Any, n: int | None, count: int, name: str) -> Array:
 
 
 def _values_of(change: Values, n: int | None, digest: str) -> tuple[Any, str]:
-    """The values, and the digest of the entries to which they belong."""
+    """Return the values, and the digest of the entries to which they belong."""
     if not _payload.is_sparse(change.values):
         return change.values, digest
     shape = change.values.shape
@@ -131,10 +135,16 @@ def _parts(
 def payload(
     change: Change, n: int | None, dtype: np.dtype[Any], digest: str
 ) -> tuple[service.MatrixChange, _payload.Opener]:
-    """The header fields and the payload of `change`.
+    """Return the header fields and the payload of `change`. Raises InvalidRequest.
 
-    The matrix has order n, or None if unknown. `digest` is SeriesResult.entry_digest of the last matrix,
-    used for values without a digest.
+    Parameters
+    ----------
+    n : int or None
+        Order of the matrix; None if unknown.
+    dtype : numpy.dtype
+        Type of the matrix.
+    digest : str
+        SeriesResult.entry_digest of the last matrix, for `Values` with an array.
     """
     spec, parts = _parts(change, n, dtype, digest)
     return spec, _payload.pieces_of(parts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients: the calls to a server."""
+"""The client: a connection to a server, with a method for each call."""
 
 from __future__ import annotations
 
@@ -73,19 +73,20 @@ def connect(
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
 ) -> Client:
-    """Connect to a Crout server. The first call opens the connection.
+    """Make a client of a Crout server. The first call opens the connection.
+
+    Arguments that are not given come from the environment, as for croutctl (``CROUT_TENANT``,
+    ``CROUT_TLS``, ``CROUT_CA``, ``CROUT_CERT``, ``CROUT_KEY``, ``CROUT_TOKEN_FILE``). If `address` is the
+    name of a server, settings that are still missing come from the file of servers.
 
     Parameters
     ----------
     address : str, optional
         "host:port" (IPv6 hosts in brackets), "unix:PATH", or the name of a server in the file
         ``$CROUT_SERVERS``, by default ``~/.config/crout/servers.toml``. Default: ``$CROUT_SERVER``, or
-        "127.0.0.1:50051". Arguments that are not given come from the environment, as for croutctl
-        (``CROUT_TENANT``, ``CROUT_TLS``, ``CROUT_CA``, ``CROUT_CERT``, ``CROUT_KEY``,
-        ``CROUT_TOKEN_FILE``), and then from that file, which may set all of the below but `timeout`,
-        `retry` and `token`.
+        "127.0.0.1:50051".
     tenant : str, optional
-        Tenant that owns the factors; 1 to 64 of [A-Za-z0-9_.-]. Default: the server's.
+        Tenant that owns the factors; 1 to 64 characters of [A-Za-z0-9_.-]. Default: the server's.
     timeout : float, optional
         Seconds for each call, retries included; None for no limit.
     retry : RetryPolicy, optional
@@ -93,18 +94,18 @@ def connect(
     tls : bool, optional
         Use TLS, and verify the server's certificate and the host name in it.
     ca : path, optional
-        PEM file of the authorities that sign servers' certificates. Default: those of gRPC.
+        PEM file of trusted certificate authorities. Default: the authorities of gRPC.
     cert, key : path, optional
-        PEM files of a client certificate, for servers that require one, and its key. Only the owner may be
-        able to read the key.
+        PEM files of a client certificate and its key, for servers that require a certificate. Only the
+        owner may have permission to read the key.
     server_name : str, optional
-        Name in the server's certificate. Default: the address's host.
+        Name in the server's certificate. Default: the host in `address`.
     token : str, optional
         Bearer token, for servers that require authentication. It is sent only over TLS, a Unix socket or
         loopback. Pickles of the client contain it.
     token_file : path, optional
-        File that holds only a token and that only its owner can read. Pickles contain the path. Give at
-        most one of `token` and `token_file`.
+        File that contains only a token. Only its owner may have permission to read it. Pickles of the
+        client contain the path. Give at most one of `token` and `token_file`.
 
     Returns
     -------
@@ -113,10 +114,10 @@ def connect(
     Raises
     ------
     InvalidRequest
-        Also a ValueError. An invalid address, tenant or timeout; a file that is not PEM; a key or token
-        file that others can read; a token that would be sent unencrypted.
+        A subclass of ValueError. An invalid address, tenant or timeout; a file that is not PEM; a key or
+        token file that others can read; a token that would be sent unencrypted.
     UnreadableFile
-        Also an OSError.
+        A subclass of OSError. A file cannot be read.
     """
     return Client(
         server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
@@ -124,10 +125,10 @@ def connect(
 
 
 class Client(Connection):
-    """A connection to a server, from `connect`.
+    """A client of a server, from `connect`.
 
     Several threads may use it at once. It can be pickled; a process makes one connection for all copies
-    that it receives. As a context manager it is closed at the end of the block.
+    that it unpickles. As a context manager, the client is closed at the end of the block.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -167,14 +168,14 @@ class Client(Connection):
             bits in every batch. The options of a batch are `name`, `lease`, `request_id`, `device`,
             `keep_matrix`, `timeout` and `progress`.
         name : str
-            Name for listing; at most 128 bytes of UTF-8.
+            Name in lists of factors; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
-            Time that an unused factor is kept: "90s", "10m", "1h", or seconds. Default: the
-            server's, often an hour.
+            Time that the server keeps an unused factor: "90s", "10m", "1h", or seconds. Default: the
+            server's default, often an hour.
         request_id : str
             Makes the call safe to repeat after a lost connection: calls with the same id return the same
-            factor. The server then finishes the work even if the caller disconnects. If a warning is
-            raised as an error, such a factor stays on the server, because others may share it.
+            factor. The server then finishes the work even if the client disconnects. If a warning is
+            raised as an error, the factor stays on the server, because other calls may share it.
         algorithm : str
             A name in `ServerInfo.devices`; "auto" for the fastest method that pivots.
         device : str
@@ -185,22 +186,22 @@ class Client(Connection):
         precision : str, optional
             "single" or "tf32": compute L and U of a float64 or complex128 matrix in lower precision and
             correct every solve to A's accuracy. This takes half the bytes and, on a GPU, less time.
-            "auto": where the server predicts a gain. Excludes `dtype`.
+            "auto": use a lower precision if the server predicts a gain. Excludes `dtype`.
         equilibrate : bool or "auto"
             Scale rows and columns before factoring; solves apply the scales.
         pivot_threshold : float
             For "multifrontal": smallest ratio of a pivot to the largest entry of its column in the front,
             in (0, 1]; default 0.01. Larger values reduce growth and increase fill-in.
         keep_matrix : bool
-            Keep A, for verification, refinement and error bounds.
+            Keep A on the server, for verification, refinement and error bounds.
         rcond : bool
             Also estimate the reciprocal condition number.
         determinant : bool
             Also compute the determinant.
         parameters : mapping, optional
-            Parameters of the method: pivot_rule ("partial", "interval", "threshold"), interval, threshold,
-            tolerance, absolute_tolerance, section_size, block_size, sweep_limit, variant ("fast",
-            "published").
+            Parameters of the method: pivot_rule ("partial", "interval", "threshold"), interval (a pair of
+            floats), threshold, tolerance, absolute_tolerance, section_size, block_size, sweep_limit, variant
+            ("fast", "published"). factorization_service.proto documents them (MethodParameters).
         timeout : float, optional
             Seconds for the whole call, retries included; default: the client's. ``math.inf`` removes the
             client's limit.
@@ -210,17 +211,18 @@ class Client(Connection):
         Returns
         -------
         Factor, or BatchFactor for a batch
-            Also for a singular matrix, as in SciPy: ``info > 0`` and a `LinAlgWarning`. There is also a
-            `LinAlgWarning` for poor growth, quality or condition.
+            A singular matrix is not an error, as in SciPy: the factor has ``info > 0``, and a
+            `LinAlgWarning` is issued. A `LinAlgWarning` is also issued for poor growth, quality or
+            condition.
 
         Raises
         ------
         InvalidRequest
             A is not square or not finite, or an option is invalid.
         NotSupported
-            The server lacks the method, or supports it for other types only.
+            The server lacks the method, or supports it only for other types.
         Overloaded
-            The server asked to retry later more often than the `RetryPolicy` allows.
+            The server had no capacity in all attempts that the `RetryPolicy` allows.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
         """
         if not _batch.is_batch(A):
@@ -297,7 +299,7 @@ class Client(Connection):
         A, b
             See `lu_factor` and `Factor.solve`; for a batch `BatchFactor.solve`.
         full_output : bool
-            Return a `Solution`, with errors, timings and the factor's numbers, instead of x alone.
+            Return a `Solution`, with errors, timings and the record of the factor, instead of x alone.
         members : sequence of int, optional
             Only for a batch: the members to solve with, as in `BatchFactor.solve`.
         **options
@@ -327,7 +329,7 @@ class Client(Connection):
 
     @_options.takes(_options.solve_options, _requests.overwrite_option, _options.call_options)
     def lu_solve(self, f: Factor | str, b: Any, trans: _options.Trans = 0, **options: Any) -> Array:
-        """Solve with a factor, or a handle, as `scipy.linalg.lu_solve`; see `Factor.solve`."""
+        """Solve with a factor or a handle, like `scipy.linalg.lu_solve`; see `Factor.solve`."""
         factor = self.factor(f) if isinstance(f, str) else checked_factor(f, Factor)
         return factor._solve(b, trans=trans, **options).x
 
@@ -344,17 +346,17 @@ class Client(Connection):
     def schur_complement(
         self, A: Any, leading_order: int | None = None, *, keep: Iterable[int] | None = None, **options: Any
     ) -> tuple[Complement, Factor] | Complement:
-        """Eliminate the leading unknowns, or all but chosen ones: S = A22 - A21 A11^-1 A12.
+        """Compute the Schur complement S = A22 - A21 A11^-1 A12.
 
         Parameters
         ----------
         A : array_like, sparse matrix or path, shape (n, n)
-            [A11 A12; A21 A22]; with `keep`, after a permutation.
+            [A11 A12; A21 A22]; with `keep`, after a symmetric permutation.
         leading_order : int
             Order of A11, 0 to n.
         keep : sequence of int
-            In place of `leading_order`, for a sparse matrix: the remaining unknowns, 0-based and distinct.
-            A is not stored densely, and the factor of A11 is not kept.
+            Instead of `leading_order`, for a sparse matrix: the unknowns of A22, 0-based and distinct. A is
+            not stored densely, and the factor of A11 is not kept.
         **options
             Options of `lu_factor`, for A11; no name and lease with `keep`.
 
@@ -382,22 +384,23 @@ class Client(Connection):
 
     @_options.takes(_options.echelon_options, _options.call_options)
     def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
-        """Reduced row echelon form of a matrix of any shape, by Gauss-Jordan elimination.
+        """Compute the reduced row echelon form of a matrix of any shape, by Gauss-Jordan elimination.
 
         Parameters
         ----------
         A : array_like, sparse matrix or path, shape (m, n)
             A matrix, or [A B] with right-hand sides.
         **options
-            augmented : number of trailing columns that are right-hand sides, without pivots.
-            tolerance : absolute; pivots must be larger. Default: max(m, k) eps ||A||_inf of the k columns
-            that are not augmented.
+            augmented : number of trailing columns that are right-hand sides; these have no pivots.
+            tolerance : absolute; pivots must be larger. Default: max(m, k) eps ||A||_inf, over the k
+            columns that are not augmented.
             device, timeout, progress : as in `lu_factor`.
 
         Returns
         -------
         EchelonForm
-            R, rank and pivot columns. Emits a LinAlgWarning if growth of entries makes them doubtful.
+            R, rank and pivot columns. A `LinAlgWarning` is issued if they may be wrong because entries grew
+            too much.
 
         Raises
         ------
@@ -419,53 +422,54 @@ class Client(Connection):
         start: Factor | None = None,
         **options: Unpack[SeriesOptions],
     ) -> Iterator[SeriesStep]:
-        """Solve with one matrix after another, each of them close to the previous one.
+        """Solve a series of systems in which each matrix is close to the previous one.
 
-        Each step uses the current factor, starting from the last solution, or makes a new factor,
-        whichever is predicted to cost less over time.
+        Each step iterates with the current factor from the last solution, or makes a new factor, whichever
+        is predicted to cost less over time.
 
         Parameters
         ----------
         matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
-            May be generated while the series runs. None: the matrix of the previous step, or of `start`.
-            An `Entries` or a `LowRank`: that matrix with a change, if it is dense. A `Values`: new values
-            for the last sparse matrix or coordinate file.
-        rhs : array_like, shape (n,) or (n, nrhs), or iterator of such
-            The same for all steps; from an iterator, such as ``iter([b1, b2])``, one for each.
-        x0 : array_like of x's shape, or iterator of such and of None, optional
-            Initial guess of a step; None: the previous x. An iterator is advanced when its step is sent,
+            The matrix of each step; may be generated while the series runs. None: the matrix of the
+            previous step or, in the first step, of `start`. `Entries` or `LowRank`: that matrix with a
+            change, if it is dense. `Values`: new values for the last sparse matrix or coordinate file.
+        rhs : array_like, shape (n,) or (n, nrhs), or iterator of array_like
+            One right-hand side for all steps. An iterator, such as ``iter([b1, b2])``, gives one for each
+            step.
+        x0 : array_like of x's shape, or iterator of array_like or None, optional
+            Initial guess of each step; None: the previous x. An iterator is advanced when its step is sent,
             so that a generator may use the previous solutions. The guess does not affect the accuracy;
             zeros are the same as no guess.
         start : Factor, optional
-            Factor to start with. New factors of the series replace it, and it stays at the end.
+            Factor to start with. A step that makes a new factor replaces it. It is not released at the end.
         **options
             strategy : {"auto", "reuse", "update", "refactor"}
-                "reuse" uses the current factor while X reaches the accuracy. "update" also applies each
-                `LowRank` change since it was made.
+                "auto": the smallest expected cost. "reuse": the current factor while X reaches the
+                accuracy. "update": like "reuse", with the factor updated for each `LowRank` change since it
+                was made. "refactor": a new factor for each new matrix.
             accuracy : float
                 The backward error to reach; 0 for sqrt(n) times the unit roundoff.
             trans : {0, 1, 2, "N", "T", "C"}
-                See `lu_solve`.
+                See `Factor.solve`.
             timeout : float
-                Seconds, for each step.
+                Seconds for each step.
 
-            All others are options of each factorization, as in `lu_factor`.
+            All other options are those of each factorization, as in `lu_factor`.
 
         Yields
         ------
         SeriesStep
-            ``x``, ``backward_error``, ``strategy``, ``factor``, ... For a singular matrix ``x`` is None,
-            and the series continues. When the series ends or is closed, its factor is released, unless it
-            is `start`. In asyncio, leaving the loop early does not close the series at once: use
-            `contextlib.aclosing`.
+            For a singular matrix ``x`` is None, and the series continues. When the series ends or is
+            closed, its factor is released, unless it is `start`. In asyncio, leaving the loop early does
+            not close the series at once: use `contextlib.aclosing`.
 
         Raises
         ------
         HandleExpired
             `start`, or the series' factor, is no longer on the server.
         InvalidRequest
-            There are not as many right-hand sides or guesses as matrices (a surplus is detected
-            after the last solution); one of them is a list of arrays; or a guess does not have
+            The number of right-hand sides or guesses differs from the number of matrices (a surplus is
+            detected after the last solution); `rhs` or `x0` is a list of arrays; or a guess does not have
             x's shape.
         """
         return _closed_at_exit(self._steps(matrices, rhs, x0, start, options))
@@ -483,12 +487,12 @@ class Client(Connection):
                 yield step
         finally:
             if rounds.close() and start is None and series.factor is not None:
-                with contextlib.suppress(CroutError):  # if this fails, the lease ends it
+                with contextlib.suppress(CroutError):  # the factor then lives until its lease ends
                     self.release(series.factor.handle)
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
-        """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`; no factor is kept."""
+        """Sign and logarithm of the determinant of A, like `numpy.linalg.slogdet`. No factor is kept."""
         options["determinant"] = True
         factor = self._factor_matrix(A, **options)
         try:
@@ -498,24 +502,27 @@ class Client(Connection):
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> complex:
-        """The determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
+        """Compute the determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
         sign, logarithm = self.slogdet(A, **options)
         return sign * float(np.exp(logarithm))
 
     def describe(self, f: Held | str) -> FactorRecord:
-        """The current record of a factor, or of a handle."""
+        """Fetch the current record of a factor or handle."""
         return self._run(_requests.describe(handle_of(f, Factor, Held)))
 
     def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
-        """Set the length of a lease, counted from now. Returns its end by the server's clock."""
+        """Set the length of a lease, counted from now. Returns its end on the server's clock.
+
+        The default of `lease` is the server's.
+        """
         return self._run(_requests.renew(handle_of(f, Factor, Held), lease))
 
     def release(self, f: Held | str) -> None:
-        """Drop a factor. Raises `HandleExpired` if the server has none."""
+        """Drop a factor. Raises `HandleExpired` if the server does not have it."""
         self._run(_requests.release(handle_of(f, Factor, Held)))
 
     def factors(self, name: str = "") -> Iterator[Factor]:
-        """The tenant's factors, newest first; with `name`, only factors of that name."""
+        """Iterate over the tenant's factors, newest first; with `name`, only over factors of that name."""
         token = ""
         while True:
             page = self._run(_requests.list_factors(name, token))
@@ -526,7 +533,7 @@ class Client(Connection):
                 return
 
     def factor(self, handle: str) -> Factor:
-        """The factor of a handle. Raises `HandleExpired` if the server has none.
+        """Return the factor of a handle. Raises `HandleExpired` if the server does not have it.
 
         For the newest factor of a name: ``next(client.factors(name))``.
         """
@@ -541,10 +548,10 @@ class Client(Connection):
         nnz: int | None = None,
         **options: Unpack[FactorizeOptions],
     ) -> Estimate:
-        """Bytes and seconds that `lu_factor` of an n x n matrix of this type would take.
+        """Estimate the bytes and seconds of `lu_factor` for an n x n matrix of this type.
 
-        With `nnz`, the number of entries, for a sparse matrix. Such an estimate is often rough; ``rough``
-        is then true.
+        `nnz` is the number of entries of a sparse matrix; None for a dense matrix. The estimate for a
+        sparse matrix is often rough; ``rough`` is then true.
         """
         return self._run(_requests.estimate(n, matrix_dtype, nnz, **options))
 
@@ -554,7 +561,7 @@ _unpickled_lock = threading.Lock()
 
 
 def _client_of(server: Server) -> Client:
-    """The client of this process for a client pickled in another process."""
+    """Return this process's client for an unpickled client of `server`."""
     with _unpickled_lock:
         client = _unpickled.get(server)
         if client is None or client.closed:
@@ -571,7 +578,7 @@ os.register_at_fork(after_in_child=_unfinished.clear)
 def _closed_at_exit(iterator: Generator[T, None, None]) -> Generator[T, None, None]:
     """Register the iterator, so that it is closed at exit if it still exists.
 
-    While modules are torn down, threads cannot start and gRPC's threads do not run.
+    Its destructor would run too late: while modules are torn down, gRPC's threads do not run.
     """
     _unfinished.add(iterator)
     return iterator

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors and warnings.
 
-Every exception of this package is a `CroutError`. Exceptions with a counterpart in Python or NumPy also
-derive from that, so that ``except numpy.linalg.LinAlgError`` or ``except TimeoutError`` work.
+Every failed call raises a `CroutError`. Exceptions with a counterpart in Python or NumPy also derive from
+the counterpart: ``except numpy.linalg.LinAlgError`` and ``except TimeoutError`` work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crout.results import FactorRecord
 if TYPE_CHECKING:
     _LinAlgWarning = RuntimeWarning
 else:
-    try:  # filters on SciPy's warning also apply to ours
+    try:  # so that warning filters for SciPy's class apply
         from scipy.linalg import LinAlgWarning as _LinAlgWarning
     except ImportError:
         _LinAlgWarning = RuntimeWarning
@@ -31,14 +31,14 @@ class CroutError(Exception):
     Attributes
     ----------
     code : str
-        gRPC's status: "NOT_FOUND", "UNAVAILABLE", ...; "INVALID_ARGUMENT" also for a request that was
-        refused before it was sent.
+        Status code of gRPC: "NOT_FOUND", "UNAVAILABLE", ... A request that is rejected before it is sent
+        has "INVALID_ARGUMENT".
     reason : str
-        The server's stable reason: "HANDLE_EXPIRED", "QUEUE_FULL", ...; may be "".
-    details : Mapping of str to str
-        The server's metadata for the reason, and the invalid "field" of the request.
+        The server's stable reason: "HANDLE_EXPIRED", "QUEUE_FULL", ...; "" if it sent none.
+    details : dict of str to str
+        The server's metadata of the reason. The key "field" has the path of an invalid field.
     retry_delay : float or None
-        Seconds after which the server allows a retry.
+        Seconds after which the server allows a retry; None if it sent no delay.
     """
 
     code: str = "UNKNOWN"
@@ -60,7 +60,7 @@ class CroutError(Exception):
 
 
 class InvalidRequest(CroutError, ValueError):
-    """The request is invalid, or invalid for this factor."""
+    """The request is invalid, or it does not suit the factor."""
 
     code = "INVALID_ARGUMENT"
 
@@ -72,7 +72,7 @@ class UnreadableFile(CroutError, OSError):
 
 
 class NotSupported(CroutError, NotImplementedError):
-    """The server, or the named device, does not support the request."""
+    """The server or the requested device does not support the request."""
 
     code = "UNIMPLEMENTED"
 
@@ -84,12 +84,12 @@ class HandleExpired(CroutError, LookupError):
 
 
 class Singular(CroutError, np.linalg.LinAlgError):
-    """The matrix is singular, or its factor unusable.
+    """The matrix is singular, or its factor is unusable.
 
     Attributes
     ----------
     factor : FactorRecord or None
-        Result of the factorization, if the failed call made one.
+        Record of the factorization, if the failed call factored.
     """
 
     code = "FAILED_PRECONDITION"
@@ -109,13 +109,13 @@ class Overloaded(CroutError):
 
 
 class Unavailable(CroutError, ConnectionError):
-    """No server answers, the connection was lost, or the server is stopping."""
+    """No server answered, the connection was lost, or the server cannot serve now."""
 
     code = "UNAVAILABLE"
 
 
 class NotPermitted(CroutError, PermissionError):
-    """The caller is not authenticated (UNAUTHENTICATED) or not permitted to do this."""
+    """The caller is not authenticated (code "UNAUTHENTICATED"), or lacks the permission for the call."""
 
     code = "PERMISSION_DENIED"
 
@@ -127,26 +127,26 @@ class DeadlineExceeded(CroutError, TimeoutError):
 
 
 class Cancelled(CroutError):
-    """The call was cancelled."""
+    """The call was cancelled, or the client is closed."""
 
     code = "CANCELLED"
 
 
 class ProtocolError(CroutError):
-    """The server's reply violates the contract; nothing of it was used."""
+    """The server's reply violates the protocol; the call has no result."""
 
     code = "INTERNAL"
 
 
 class LinAlgWarning(_LinAlgWarning):
-    """A result that needs a check before use.
+    """Warning about a result that needs a check before use.
 
     A subclass of `scipy.linalg.LinAlgWarning` if SciPy is installed, otherwise of `RuntimeWarning`.
     """
 
 
 def warn(message: str) -> None:
-    """Warn with the location of the call into this package."""
+    """Issue a LinAlgWarning with the location of the call into this package."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):

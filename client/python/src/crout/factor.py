@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 
 
 class FactorView(Summarized):
-    """Data of a factor that need no call: the base of synchronous and asynchronous factors.
+    """Attributes of a factor that need no call; base class of synchronous and asynchronous factors.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class FactorView(Summarized):
 
     @property
     def handle(self) -> str:
-        """The factor's identifier on the server; any client of the tenant can solve with it."""
+        """The factor's identifier on the server; any client of the tenant can use it."""
         return self.record.handle
 
     @property
@@ -53,7 +53,7 @@ class FactorView(Summarized):
 
     @property
     def version(self) -> int:
-        """1; each refactor adds 1."""
+        """1 for a new factor; each refactor adds 1."""
         return self.record.version
 
     @property
@@ -63,7 +63,7 @@ class FactorView(Summarized):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(n, n)."""
+        """Shape of the matrix, (n, n)."""
         return (self.n, self.n)
 
     @property
@@ -78,11 +78,11 @@ class FactorView(Summarized):
 
     @property
     def quality(self) -> float | None:
-        """Estimate of ||P A - L U|| / (n ||A|| eps): around 1 or below is good, above 30 poor."""
+        """Estimate of ||P A - L U|| / (n ||A|| eps): good near 1 or below, poor above 30."""
         return self.record.quality
 
     def _keep_rcond(self, record: FactorRecord) -> float:
-        """Store the estimate, unless the record has a later version by now."""
+        """Store a record with rcond, unless this object already has a later version. Returns rcond."""
         if record.version >= self.version:
             self.record = record
         assert record.rcond is not None
@@ -96,7 +96,7 @@ _View = TypeVar("_View", bound=FactorView)
 
 
 def checked_factor(f: object, kind: type[_View]) -> _View:
-    """Return `f` if it is a factor of that kind. Otherwise raise TypeError with the remedy."""
+    """Return `f` if it has the type `kind`. Otherwise raise TypeError with the remedy."""
     if isinstance(f, kind):
         return f
     hint = ""
@@ -110,7 +110,10 @@ def checked_factor(f: object, kind: type[_View]) -> _View:
 
 
 def handle_of(f: object, kind: type[FactorView], held: type[Any]) -> str:
-    """The handle of an object of the kind `held`, such as `kind`. A handle is returned unchanged."""
+    """Return the handle of an object of type `held`. A str is returned unchanged.
+
+    The error for any other object asks for the type `kind`, a subclass of `held`.
+    """
     if isinstance(f, str):
         return f
     handle: str = f.handle if isinstance(f, held) else checked_factor(f, kind).handle
@@ -118,7 +121,7 @@ def handle_of(f: object, kind: type[FactorView], held: type[Any]) -> str:
 
 
 class Held(abc.ABC):
-    """An object on the server with a handle, which lives as long as a ``with`` block or its lease."""
+    """An object on the server with a handle. A ``with`` block renews its lease and then releases it."""
 
     _client: Connection
     _lease: Lease | None
@@ -126,7 +129,7 @@ class Held(abc.ABC):
     @property
     @abc.abstractmethod
     def handle(self) -> str:
-        """Its identifier on the server; any client of the tenant can solve with it."""
+        """The object's identifier on the server; any client of the tenant can use it."""
 
     def __enter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
@@ -143,13 +146,13 @@ class Held(abc.ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release it. It is no error if the server no longer has it."""
+        """Release the object. It is not an error if the server no longer has it."""
         try:
             self.release()
         except HandleExpired:
             pass
         except CroutError:
-            if error is None:  # otherwise it would hide the error of the block
+            if error is None:  # must not hide the error of the block
                 raise
 
     def describe(self) -> FactorRecord:
@@ -157,9 +160,9 @@ class Held(abc.ABC):
         return self._client._run(_requests.describe(self.handle))
 
     def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        """Set the lease's length, counted from now. Returns its end by the server's clock.
+        """Set the lease's length, counted from now. Returns its end on the server's clock.
 
-        In a ``with`` block, later renewals use the new length.
+        The default of `lease` is the server's. In a ``with`` block, later renewals use the new length.
         """
         end = self._client._run(_requests.renew(self.handle, lease))
         self._lease = lease
@@ -175,11 +178,11 @@ class Held(abc.ABC):
 
 @contextlib.contextmanager
 def release_on_error(factor: Held) -> Iterator[None]:
-    """Drop a factor if a warning is raised as an error: the caller would not get the handle."""
+    """Drop a factor if a warning is raised as an error, because the caller then gets no handle."""
     try:
         yield
     except BaseException:
-        with contextlib.suppress(CroutError):  # if this fails, the lease ends it; the warning is reported
+        with contextlib.suppress(CroutError):  # reports the warning; the factor lives until its lease ends
             factor.release()
         raise
 
@@ -187,11 +190,11 @@ def release_on_error(factor: Held) -> Iterator[None]:
 class Factor(FactorView, Held):
     """An LU factorization on the server, from `Client.lu_factor`.
 
-    Several threads may use it at once. It can be pickled: the copy has its own connection and refers to
-    the same factor. In a ``with`` block its lease is renewed in the background, and the factor is released
-    at the end. Otherwise it lives until its lease ends.
+    Several threads may use it at once. It can be pickled; the copy refers to the same factor on the server.
+    A ``with`` block renews the lease in the background and releases the factor at its end. Otherwise the
+    factor lives until its lease ends.
 
-    All methods raise `CroutError`; `HandleExpired` if the server no longer has the factor.
+    All methods raise subclasses of `CroutError`; `HandleExpired` if the server no longer has the factor.
     """
 
     def __init__(self, client: Connection, record: FactorRecord, lease: Lease | None = None) -> None:
@@ -211,7 +214,7 @@ class Factor(FactorView, Held):
     def solve(
         self, b: Any, *, full_output: bool = False, **options: Unpack[SolveOptions]
     ) -> Array | Solution:
-        """Solve A x = b, or with the transpose.
+        """Solve A x = b, or a system with the transpose of A.
 
         Parameters
         ----------
@@ -222,24 +225,24 @@ class Factor(FactorView, Held):
         trans : {0, 1, 2} or {"N", "T", "C"}
             0: A x = b. 1: A^T x = b. 2: A^H x = b.
         refine : int
-            Largest number of refinement steps, with residuals in float64; at most 100. Ignored if
+            Largest number of refinement steps, with residuals in float64; 0 to 100. Ignored if
             solves are corrected (`Solution.corrections`).
         componentwise : bool
-            Refine the componentwise backward error instead of the normwise one.
+            Refine until the componentwise backward error is small, instead of the normwise one.
         error_bound : bool
-            Estimate a bound on the forward error, at the cost of some solves. A `LinAlgWarning` is raised
+            Estimate a bound on the forward error, at the cost of a few solves. A `LinAlgWarning` is issued
             if the bound is 1 or more.
         componentwise_error : bool
             Compute the componentwise backward error.
         verify : bool
-            Compute the backward error; a poor one raises a `LinAlgWarning`.
+            Compute the backward error. A `LinAlgWarning` is issued if it is too large.
         solver : str
             A name in `ServerInfo.devices`; "auto" for the fastest.
         tolerance : float
             Tolerance of the iterative solver, "is".
         overwrite_b : bool
-            Allow x to use b's memory, if b is contiguous and has x's type. After an error its contents are
-            undefined.
+            Allow x to use b's memory, if b is contiguous and has x's type. After an error the contents of b
+            are undefined.
         timeout : float, optional
             Seconds for the whole call, retries included; default: the client's. ``math.inf`` removes the
             client's limit.
@@ -249,8 +252,8 @@ class Factor(FactorView, Held):
         Returns
         -------
         ndarray, shape of b
-            Its type is the wider one of A's and b's. With `full_output` a `Solution`, whose ``x`` is this
-            array.
+            Has NumPy's result type of A's and b's types. With `full_output` a `Solution`, whose ``x`` is
+            this array.
 
         Raises
         ------
@@ -271,21 +274,25 @@ class Factor(FactorView, Held):
         _options.factorize_options, _requests.replace_option, _requests.values_option, _options.call_options
     )
     def refactor(self, A: Any, **options: Unpack[RefactorOptions]) -> Self:
-        """Replace the factor by one of a new matrix of the same order, atomically for all its users.
+        """Replace the factor by the factor of a new matrix of the same order.
 
-        An iterative method starts from the old factor.
+        The replacement is atomic: a concurrent solve of any client uses the old or the new factor. An
+        iterative method starts from the old factor.
 
         Parameters
         ----------
         A : array_like, sparse matrix or path, shape (n, n)
-            The options of `Client.lu_factor`.
+            The new matrix, as in `Client.lu_factor`.
         replace_if_singular : bool
             Also accept a singular factor, with which no system can be solved.
         values_only : bool
             Send only the values of a scipy.sparse matrix. It must have the type of the previous matrix and
-            entries at the same positions, stored zeros included; another pattern is refused. The factor
-            must be sparse and have its matrix. The existing analysis is used. If that used matching and
-            the new values differ widely in magnitude, send the matrix in full instead.
+            entries at the same positions, stored zeros included; another pattern is an error. The factor
+            must be sparse and have its matrix (``keep_matrix``). The server reuses the existing analysis.
+            If the analysis used matching and the new values differ widely in magnitude, send the matrix in
+            full instead.
+        **options
+            Options of a factorization, as in `Client.lu_factor`.
 
         Returns
         -------
@@ -304,11 +311,11 @@ class Factor(FactorView, Held):
 
     @property
     def rcond(self) -> float:
-        """Reciprocal condition estimate in the 1-norm, of A as it was sent.
+        """Reciprocal condition estimate of A as it was sent, in the 1-norm.
 
-        The server's estimate if ``rcond=True`` was given; otherwise it is estimated here once, with about
-        four solves. 0 for a singular matrix. If another user replaces the factor meanwhile, the result and
-        this object's record are those of the new version.
+        The server's estimate if ``rcond=True`` was given; otherwise the client estimates it once, with
+        about four solves. 0 for a singular matrix. If another client replaces the factor meanwhile, the
+        result and this object's record are those of the new version.
         """
         steps = _linalg.estimate_rcond(self.record)
         try:
@@ -323,34 +330,34 @@ class Factor(FactorView, Held):
             return self._keep_rcond(end.value)
 
     def to_lu(self) -> tuple[Array, Array, Array]:
-        """Download the factors: P, L and U with A = P L U, as `scipy.linalg.lu` returns them.
+        """Download a dense factor as `scipy.linalg.lu` returns it: P, L and U with A = P L U.
 
         Returns
         -------
         P, L, U : ndarray, shape (n, n)
-            In the factors' type. L has the unit diagonal, also if the server's U has it. For an
-            equilibrated A these are the factors of A itself.
+            Arrays of the factor's type. L has the unit diagonal, even if the server's U has it. For an
+            equilibrated A they are the factors of A itself.
 
         Raises
         ------
         InvalidRequest
             The factor is sparse: see `to_sparse_lu`.
         Singular
-            ``info > 0`` with the unit diagonal in U (``record.unit_diagonal``), from which this form
-            cannot be computed; or A has an empty row or column and was not factored.
+            ``info > 0`` and U has the unit diagonal (``record.unit_diagonal``): this form cannot be
+            computed. Or A has an empty row or column and was not factored.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._download().plu()
 
     def to_lu_piv(self) -> tuple[Array, Array]:
-        """Download the factors as `scipy.linalg.lu_factor` returns them, for `scipy.linalg.lu_solve`.
+        """Download a dense factor as `scipy.linalg.lu_factor` returns it, for `scipy.linalg.lu_solve`.
 
         Returns
         -------
         lu : ndarray, shape (n, n)
-            U on and above the diagonal, L below.
+            U on and above the diagonal, L strictly below (unit diagonal not stored).
         piv : ndarray of int, shape (n,)
-            Row i was interchanged with row piv[i].
+            Row i was interchanged with row piv[i], 0-based.
 
         Raises
         ------
@@ -361,10 +368,10 @@ class Factor(FactorView, Held):
 
     @_options.takes(_options.factorize_options)
     def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
-        """Bytes and seconds that `refactor` with a matrix of the same pattern would take.
+        """Estimate the bytes and seconds of `refactor` for a matrix with the same pattern.
 
-        Sparse factors only, with the options of `Client.lu_factor`. The figures are exact; those of
-        `Client.estimate` can be rough.
+        Only for sparse factors. Takes the options of a factorization, as in `Client.lu_factor`. Fill-in is
+        exact, while it may be rough in `Client.estimate`.
 
         Raises
         ------
@@ -382,7 +389,7 @@ class Factor(FactorView, Held):
         InvalidRequest
             The factor is dense: see `to_lu`.
         Singular
-            There is no factor: the pattern makes the matrix singular (``record.singular_reason``).
+            There is no factor, because the matrix is structurally singular (``record.singular_reason``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._client._run(_requests.get_sparse_factors(self.record))
@@ -391,15 +398,15 @@ class Factor(FactorView, Held):
         return self._client._run(_requests.get_factors(self.record))
 
     def slogdet(self) -> SlogDet:
-        """Sign and logarithm of the determinant of A, as `numpy.linalg.slogdet`.
+        """Sign and logarithm of the determinant of A, like `numpy.linalg.slogdet`.
 
-        The server's if ``determinant=True`` was given; otherwise computed from downloaded factors.
+        The server's result if ``determinant=True`` was given; otherwise computed from the downloaded factor.
 
         Raises
         ------
         InvalidRequest
-            A sparse factor has perturbed pivots (``record.sparse.perturbed_pivots``), so that its
-            determinant is that of another matrix; use a dense method. Or the factor has a lower precision
+            The factor has the determinant of another matrix, because pivots were perturbed
+            (``record.sparse.perturbed_pivots``; use a dense method) or because it has a lower precision
             (``precision=``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
@@ -410,12 +417,12 @@ class Factor(FactorView, Held):
         return factors.slogdet()
 
     def det(self) -> complex:
-        """The determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
+        """Determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
         sign, logarithm = self.slogdet()
         return sign * float(np.exp(logarithm))
 
     def iterations(self) -> Iterations:
-        """The record of an iterative method, section by section."""
+        """Fetch the record of an iterative method, section by section."""
         pages = [self._client._run(_requests.get_iterations(self.handle, ""))]
         while pages[-1].next_page_token:
             token = pages[-1].next_page_token
@@ -424,16 +431,16 @@ class Factor(FactorView, Held):
 
     @_options.takes(_options.solve_options, _options.call_options, without=("trans",))
     def as_linear_operator(self, **options: Unpack[OperatorOptions]) -> Any:
-        """The inverse of A as a `scipy.sparse.linalg.LinearOperator`.
+        """Return the inverse of A as a `scipy.sparse.linalg.LinearOperator`.
 
-        For use as a preconditioner, ``gmres(A1, b, M=f.as_linear_operator())``. Accepts vectors and blocks
-        of any type; for a real A, complex ones are solved as real and imaginary parts.
+        For use as a preconditioner: ``gmres(A1, b, M=f.as_linear_operator())``. Accepts vectors and blocks
+        of any type. With a real A, the real and imaginary parts of a complex vector are solved separately.
 
         Parameters
         ----------
         **options
-            Options of the solves, as in `solve` except ``trans`` and ``overwrite_b``: SciPy requests the
-            transpose through ``rmatvec`` and owns its vectors. ``verify=False`` saves time.
+            Options of the solves, as in `solve`, except ``trans`` and ``overwrite_b``: SciPy requests the
+            conjugate transpose through ``rmatvec`` and owns its vectors. ``verify=False`` saves time.
 
         Raises
         ------
@@ -444,7 +451,7 @@ class Factor(FactorView, Held):
 
 
 def _inverse_operator(factor: Factor, **options: Any) -> Any:
-    """The inverse of a factor's matrix, as a `scipy.sparse.linalg.LinearOperator`."""
+    """Return the inverse of a factor's matrix as a `scipy.sparse.linalg.LinearOperator`."""
     from scipy.sparse.linalg import LinearOperator
 
     for option in ("trans", "overwrite_b"):  # SciPy selects the transpose and owns its vectors.
@@ -468,6 +475,6 @@ def _inverse_operator(factor: Factor, **options: Any) -> Any:
         rmatvec=lambda b: apply(b, 2),
         matmat=lambda b: apply(b, 0),
         rmatmat=lambda b: apply(b, 2),
-        # Given explicitly; otherwise SciPy determines it by a solve.
+        # Without dtype, SciPy would determine it by a solve.
         dtype=factor.record.matrix_dtype,
     )

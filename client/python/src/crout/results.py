@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of the server's results."""
+"""Types of results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Array = npt.NDArray[Any]
 
 
 class Summarized:
-    """The representations of results: one line, and a table for notebooks."""
+    """Base class of results: shows them on one line, and as a table in notebooks."""
 
-    _shown: ClassVar[str]  # names of attributes
+    _shown: ClassVar[str]  # names of the attributes to show
 
     def _summary(self) -> dict[str, Any]:
-        """The attributes to show, by name; those that are None or empty are left out."""
+        """Return the attributes to show, by name. Those that are None or empty are not shown."""
         return {name: getattr(self, name) for name in self._shown.split()}
 
     def _texts(self) -> dict[str, str]:
@@ -39,7 +39,7 @@ class Summarized:
 
 
 def _text(value: Any) -> str:
-    """A value on one line: arrays by type and shape, lists by length."""
+    """Format a value on one line: an array by type and shape, a list by length."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -55,7 +55,7 @@ def _text(value: Any) -> str:
 
 
 class SlogDet(NamedTuple):
-    """A determinant, sign * exp(logabsdet), as `numpy.linalg.slogdet` returns it."""
+    """A determinant, sign * exp(logabsdet), like the result of `numpy.linalg.slogdet`."""
 
     sign: complex  # a float if A is real
     logabsdet: float
@@ -70,17 +70,17 @@ class SparseInfo:
     lu_entries : int
         Stored entries of L and U, without the unit diagonal.
     flops : float
-        Operations of the factorization; a complex operation counts as one.
+        Arithmetic operations of the factorization; a complex operation counts as one.
     perturbed_pivots : int
-        Pivots that were too small and were perturbed (increased); solves are corrected for them.
+        Pivots that were too small and were perturbed (increased). Solves are then corrected.
     negative_pivots : int or None
         Number of negative eigenvalues. Set for a real symmetric matrix without row interchanges.
     fronts, levels, largest_front : int
-        Nodes of the elimination tree, its depth, and the order of its largest dense block.
+        Fronts of the elimination tree, its levels, and the order of its largest front.
     ordering : str
         Fill-reducing ordering: "amd", "metis".
     analysis_reused : bool
-        Whether the pattern was known from another factor, so that no analysis ran.
+        Whether the analysis of another factor with this pattern was reused.
     postponements : int
         Number of repeated factorizations in which small pivots were postponed.
     pattern_digest : str
@@ -107,9 +107,9 @@ class FactorRecord(Summarized):
     Attributes
     ----------
     handle, name : str
-        The server's identifier, and the caller's name.
+        The server's identifier, and the name that the caller gave.
     version : int
-        1; each refactor adds 1.
+        1 for a new factor; each refactor adds 1.
     n : int
         Order of the matrix.
     algorithm, device : str
@@ -117,43 +117,43 @@ class FactorRecord(Summarized):
     dtype, matrix_dtype : numpy.dtype
         Type of L and U; type of the matrix as it was sent.
     unit_diagonal : str
-        Factor whose unit diagonal is not stored: "l" or "u".
+        Triangular factor with the unit diagonal, which is not stored: "l" or "u".
     info : int
-        LAPACK's: 0, or the 1-based index of the first pivot that is exactly zero.
+        LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero.
     pivot_growth : float
         Largest |entry| of U over largest |entry| of A.
     quality : float or None
         Estimate of ||P A - L U|| / (n ||A|| eps); near 1 or below is as good as rounding allows.
     warnings : tuple of str
-        Reasons to check the factor.
+        Reasons to check the factor: "poor_factor", "nearly_singular", "perturbed_rcond".
     norm_one, norm_inf : float
-        Norms of A as it was sent.
+        1-norm and infinity-norm of A as it was sent.
     rcond, rcond_scaled : float or None
-        Reciprocal condition estimates of A and of the factored matrix; on request.
+        Reciprocal condition estimates, on request: of A, and of the scaled matrix if A was scaled.
     determinant : SlogDet or None
         On request. None for a sparse factor with perturbed pivots and for a low-precision factor
         (`precision`).
     row_scaled, col_scaled, has_matrix : bool
-        Whether A was equilibrated; whether it is kept, for verification and refinement.
+        Whether rows and columns of A were scaled; whether A is kept, for verification and refinement.
     nnz : int or None
         Entries of a sparse upload.
     tier : str
         Memory that holds the factor: "device" or "host".
     bytes : int
-        Bytes charged to the cache.
+        Bytes charged to the server's cache.
     create_time, lease_expire_time : datetime.datetime
-        On the server's clock.
+        Creation of version 1 and end of the lease, on the server's clock.
     timings : Mapping of str to float
         Seconds in each phase of the call that made this version.
     singular_reason : str or None
-        "zero_pivot", "empty_row", "empty_column" or "structure", if info is not 0.
+        "zero_pivot", "empty_row", "empty_column" or "structure" (structurally singular), if info is not 0.
     empty_index : int or None
-        1-based index of the empty row or column, or of the row without a matching column.
+        1-based index of the empty row or column, or of a row without a matching column.
     precision : str or None
-        "single" or "tf32" if the factor has a lower precision than A and solves are corrected.
+        "single" or "tf32" if the factor has a lower precision than A; solves are then corrected.
     precision_fallback : str or None
-        "unusable", "condition" or "stagnation": reason why it is in A's type although a lower precision
-        was requested.
+        "unusable", "condition" or "stagnation": reason why the factor has A's type although a lower
+        precision was requested.
     sparse : SparseInfo or None
         Set for a sparse factor.
     """
@@ -211,12 +211,12 @@ class Iterations(Summarized):
     version : int
         Version of the factor.
     sweeps : ndarray of int, shape (sections, sections)
-        Executed sweeps of each section; 0 if it was eliminated column by column instead.
+        Sweeps of each section; 0 if the section was eliminated column by column instead.
     pivots : ndarray of int, shape (sections,)
-        Rows interchanged under each diagonal section.
+        Row interchanges under each diagonal section.
     bad_elements : ndarray of int, shape (sections,), or None
-        Bad elements handled there, including those that were the largest candidate themselves; None if the
-        device does not count them.
+        Bad elements handled under each diagonal section, including those that were the largest candidate
+        themselves. None if the device does not count them.
     """
 
     _shown = "version sweeps pivots bad_elements"
@@ -229,20 +229,21 @@ class Iterations(Summarized):
 
 @dataclass(frozen=True, repr=False)
 class Solution(Summarized):
-    """X of op(A) X = B, with its accuracy.
+    """Solution X of op(A) X = B, with its accuracy.
 
     Attributes
     ----------
     x : ndarray, shape (n,) or (n, nrhs)
-        Has the shape of B.
+        The solution, with the shape of B.
     backward_error : float or None
-        Largest over the columns, in the infinity-norm; None if it was not verified.
+        max over the columns of |b - op(A) x| / (|op(A)| |x| + |b|), in the infinity-norm. None if X was not
+        verified.
     componentwise_error, forward_error_bound : float or None
-        On request.
+        Componentwise backward error, and estimated bound on the relative forward error; on request.
     refinement_steps : int
-        Steps whose corrections are in X.
+        Refinement steps whose corrections are in X.
     solver, fallback : str
-        Solver that computed X, and the reason why it replaced another one ("none" if it did not).
+        Solver that computed X, and the reason why it replaced another solver; "none" if it did not.
     factor_version : int
         Version of the factor that was used.
     device : str
@@ -254,11 +255,11 @@ class Solution(Summarized):
     factor : FactorRecord or None
         Set if the call also factored.
     corrections : int or None
-        Applications of the factor to correct X. Set for a low-precision factor and for a sparse one that
-        is inaccurate: with perturbed pivots, or with a large ``pivot_growth`` or ``quality``.
+        Applications of the factor to correct X. Set for a low-precision factor, and for a sparse factor
+        with perturbed pivots or with a large ``pivot_growth`` or ``quality``.
     warnings : tuple of str
-        "not_accurate": the backward error is not accepted, or X is not finite. "poor_factor": it was not
-        measured, and the factor is poor. "nearly_singular": X may have no correct digit.
+        "not_accurate": the backward error is too large, or X is not finite. "poor_factor": the factor is
+        poor, and the backward error was not measured. "nearly_singular": X may have no correct digit.
     """
 
     _shown = "x backward_error forward_error_bound solver refinement_steps corrections device warnings"
@@ -281,34 +282,34 @@ class Solution(Summarized):
 
 @dataclass(frozen=True, repr=False)
 class SeriesStep(Summarized):
-    """One step of a series: X, its accuracy, and the work done.
+    """One step of a series: the solution X, its accuracy and its cost.
 
     Attributes
     ----------
     x : ndarray, shape (n,) or (n, nrhs), or None
-        Has the shape of B; None if the matrix is singular.
+        The solution, with the shape of B; None if the matrix is singular.
     accurate : bool
         Whether the backward error is at most `accuracy`.
     backward_error : float or None
-        Largest over the columns, in the infinity-norm; None without x.
+        Backward error as in `Solution`; None without x.
     accuracy : float
         The requested backward error.
     strategy : str
-        Strategy that solved the step: "reuse" of the current factor, "update" of it, or "refactor".
+        Strategy that solved the step: "reuse", "update" or "refactor".
     old_iterations, new_iterations : int
-        Applications of the previous factor, and of a new one.
+        Applications of the previous factor, and of a factor that this step made.
     age : int
         Steps since the current factor was made; 0 if this step made it.
     update_rank : int
-        Rank of the changes that an "update" applied; otherwise 0.
+        Rank of the changes that the strategy "update" applied; otherwise 0.
     amplification : float
-        A lower bound of the matrix's condition number.
+        Lower bound of the matrix's condition number, in the infinity-norm.
     warnings : tuple of str
         Reasons to check the result: "not_accurate", "nearly_singular".
     solver : str
         Solver that computed X.
     factor : FactorRecord or None
-        Record of the current factor; other calls may use its handle while the series lasts.
+        Record of the current factor. Other calls may use its handle until the series ends.
     device : str
         Device that solved.
     timings : Mapping of str to float
@@ -343,15 +344,15 @@ class Complement(Summarized):
     S : ndarray, shape (n - k, n - k)
         A22 - A21 A11^-1 A12, where A11 is k x k.
     backward_error, growth : float or None
-        Backward error and growth of the block elimination; None if S is empty.
+        Backward error of the block elimination, and growth of its entries; None if S is empty.
     warnings : tuple of str
-        Reasons to check S; the factor has its own warnings.
+        Reasons to check S: "poor_complement". `record` has the warnings about the factor.
     device : str
         Device that computed S.
     timings : Mapping of str to float
         Seconds in each phase, on the server's clock.
     record : FactorRecord
-        Record of the factor of A11; without a handle if it was not kept.
+        Record of the factor of A11; its handle is "" if the factor was not kept.
     """
 
     _shown = "S backward_error growth device warnings"
@@ -379,15 +380,15 @@ class EchelonForm(Summarized):
     pivots : ndarray of int64, shape (rank,)
         Columns of the pivots, ascending and 0-based.
     tolerance : float
-        Threshold that pivots exceed. The default is raised for columns with large coefficients; this is the
-        value before.
+        Absolute threshold for pivots. The default threshold is multiplied by a factor in columns with large
+        coefficients; this attribute does not include the factor.
     least_pivot : float or None
-        Size of the smallest pivot; None for rank 0.
+        Magnitude of the smallest pivot; None for rank 0.
     largest_rejected : float or None
-        Size of the largest candidate in a column without a pivot; None if every column with candidates has
-        a pivot. The rank is reliable if this is far below `least_pivot` and there are no warnings.
+        Magnitude of the largest candidate in a column without a pivot; None if every column with candidates
+        has a pivot. The rank is reliable if this is far below `least_pivot` and there are no warnings.
     growth : float
-        Growth of entries in the elimination, at least 1: the factor by which rounding errors may have grown.
+        Growth of entries in the elimination, at least 1. Rounding errors may have grown by this factor.
     warnings : tuple of str
         "poor_echelon_form": the growth is so large that the rank and R may be wrong.
     device : str
@@ -496,16 +497,16 @@ class Estimate:
     algorithm, device : str
         Method that would run, and its device.
     peak_bytes, cached_bytes : int
-        Bytes reserved while it runs; bytes charged to the cache afterwards.
+        Bytes reserved during the factorization; bytes charged to the cache afterwards.
     predicted_seconds, predicted_queue_seconds : float
         Seconds of the factorization alone; seconds of the jobs ahead of it.
     fits : bool
-        Whether the bytes could be reserved if everything idle were evicted.
+        Whether `peak_bytes` could be reserved if everything idle were evicted.
     precision : str or None
-        "single" or "tf32" if a precision was requested and a lower one would be used.
+        "single" or "tf32" if a precision was requested and this lower precision would be used.
     rough : bool
-        A sparse matrix of which only the number of entries is known. Fill-in, and with it bytes and
-        seconds, may be ten times larger or smaller.
+        Whether the estimate is rough, because only the number of entries of a sparse matrix is given.
+        Fill-in, bytes and seconds may then be ten times larger or smaller.
     """
 
     algorithm: str
@@ -562,7 +563,7 @@ class ServerInfo(Summarized):
     draining : bool
         Whether the server is stopping.
     devices : tuple of DeviceStatus
-        All devices, fenced ones included.
+        All devices, including fenced ones, which run no more jobs.
     cached_factors : int
         Number of cached factors of all tenants.
     max_n : int
@@ -571,10 +572,10 @@ class ServerInfo(Summarized):
         Largest order of a matrix that is factored as sparse, on a device with sparse_algorithms; 0 from older
         servers.
     default_lease, max_lease : float
-        Seconds.
+        Lease of a factor whose request names none, and longest lease, in seconds.
     tenants : tuple of TenantLoad
-        Ordered by bytes. Only the caller's own tenant if callers are authenticated and this one is no
-        admin. Empty from older servers.
+        Tenants with factors or calls in progress, ordered by bytes. Only the caller's own tenant if callers
+        are authenticated and the caller lacks the role ``admin``. Empty from older servers.
     """
 
     _shown = "version commit draining devices cached_factors max_n max_sparse_n"
@@ -607,9 +608,9 @@ class Progress:
     jobs_ahead : int
         Jobs ahead in the queue.
     columns_done, columns : int
-        Finished columns of L and U, and all columns; 0 if the method does not report progress.
+        Finished and total columns of L and U; 0 if the method does not report progress.
     steps_done, steps : int
-        Finished and total steps of the analysis of a sparse matrix, if it is long; 0 in other phases.
+        Finished and total steps of a long analysis of a sparse matrix; 0 in other phases.
     """
 
     bytes_sent: int
