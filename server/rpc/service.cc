@@ -27,7 +27,7 @@ namespace crout {
 namespace {
 
 constexpr int kDefaultPageSize = 100;
-constexpr int kMaxPageSize = 1000;
+constexpr int kMaxFactors = 1000;
 
 template <class Call>
 Call* BeginUpload(ServerCore& core, grpc::CallbackServerContext* context) {
@@ -60,7 +60,7 @@ absl::Status List(ServerCore& core, const Scope& scope, const v1::ListFactorsReq
   if (request.page_size() < 0)
     return BadField("page_size", absl::StrCat(request.page_size(), " is negative: send 0 or more"));
   const int limit =
-      request.page_size() == 0 ? kDefaultPageSize : std::min(request.page_size(), kMaxPageSize);
+      request.page_size() == 0 ? kDefaultPageSize : std::min(request.page_size(), kMaxFactors);
   int64_t before = 0;
   if (!request.page_token().empty()) {
     CROUT_ASSIGN_OR_RETURN(before,
