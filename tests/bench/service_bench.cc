@@ -97,7 +97,7 @@ PayloadRound RunPayload(client::Client& client, pid_t daemon, const std::vector<
   options.set_equilibrate(v1::EQUILIBRATE_OFF);
   const v1::Factor factor =
       Check(client.Factorize(client::MatrixSource::Dense(a, n, n), options, {}, call));
-  // The solution of A x = A 1 is 1 only if each entry arrived in its place.
+  // The solution of A x = A 1 is 1 only if each entry arrived at its index.
   const std::vector<double> b = RowSums(a, n);
   std::vector<double> x(n);
   client::SpanSink sink(absl::MakeSpan(x));

@@ -66,7 +66,7 @@ struct Case {
   bool by_grpc = false;   // gRPC refuses the request, without ErrorInfo
 };
 
-// Each of the following functions is defined in a file of its own.
+// Each of the following functions has a separate source file.
 void AddFactorizes(std::vector<Case>* cases);
 void AddSolves(std::vector<Case>* cases);
 void AddRefactorizes(std::vector<Case>* cases);  // also FactorizeAndSolve

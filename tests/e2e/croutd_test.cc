@@ -4,7 +4,7 @@
 //
 // usage: croutd_test --failpoints=SOCKET [--fake-device] [croutd's flags...]
 //
-// --fake-device adds a device with memory of its own, so that host memory is a second tier. The
+// --fake-device adds a device with separate memory, so that host memory is a second tier. The
 // device breaks down when the failpoint "fake_device.healthy" fails.
 #include <cstdio>
 #include <cstdlib>

@@ -20,7 +20,7 @@
 namespace crout::e2e {
 
 // Starts to listen on `path`, and executes commands until the process ends. Each command runs on a
-// thread of its own, so that others can run while it waits. Exits the process if it cannot listen.
+// separate thread, so that others can run while it waits. Exits the process if it cannot listen.
 void ServeFailpoints(const std::string& path, testing::Failpoints& failpoints);
 
 // The functions are those of Failpoints, except Do. They fail the test if the daemon does not

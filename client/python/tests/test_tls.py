@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS with a daemon of its own and certificates made by openssl."""
+"""TLS with a separate daemon and certificates made by openssl."""
 
 import asyncio
 import pickle

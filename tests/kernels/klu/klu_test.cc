@@ -206,7 +206,7 @@ TEST_P(KluTest, HasTheSameBitsWhateverElseIsSolved) {
   });
   std::vector<std::byte> apart = together;
   ASSERT_OK(SolveWith(factor, Op::kNone, {together.data(), factor.dtype, 900, kColumns, 900}));
-  // Factors again, then solves for each column on a thread of its own.
+  // Factors again, then solves for each column on a separate thread.
   ASSERT_OK(FactorAgain(a.view(), factor));
   std::vector<std::thread> threads;
   std::vector<absl::Status> statuses(kColumns);

@@ -33,7 +33,7 @@ class RpcDynamicBatchTest : public RpcBatchTest {
     return config;
   }
 
-  // A call on a thread of its own.
+  // A call on a separate thread.
   struct Call {
     grpc::ClientContext context;
     grpc::Status status;

@@ -25,7 +25,7 @@ class UnreadSeriesTest : public RpcSeriesTest {
     for (int step = 0; step < kSteps; ++step) matrices_.push_back(Changed(a_, 1e-7, step));
   }
 
-  // A stream that sends all of its steps on a thread of its own. The test reads the replies.
+  // A stream that sends all of its steps on a separate thread. The test reads the replies.
   class Sender : public Series {
    public:
     Sender(v1::FactorizationService::Stub& stub, const std::vector<std::vector<double>>& matrices,

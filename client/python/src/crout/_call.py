@@ -178,7 +178,7 @@ class RoundCall(Call[T]):
 class ProgressReport:
     """Reports sent bytes and the server's progress to a callback, one report at a time.
 
-    As a context manager it calls the callback's ``close`` at the end, if there is one.
+    As a context manager it calls ``close`` of the callback at the end, unless the callback has none.
     """
 
     def __init__(self, callback: ProgressCallback | None) -> None:
