@@ -16,10 +16,11 @@ function(crout_library name)
   endif()
 endfunction()
 
-# The code under test is optimised by the build type. The tests' own code is not worth the time,
-# least of all with a sanitizer's checks compiled into it.
+# The build type sets the optimisation of the product. Optimising the tests, and the service under a sanitizer, would
+# take more compile time than it saves at run time.
 if(CROUT_SANITIZE)
   set(CROUT_TEST_OPTIONS -O0)
+  set(CROUT_SERVICE_OPTIONS -O0)
 else()
   set(CROUT_TEST_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O1>)
 endif()

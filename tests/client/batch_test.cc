@@ -10,7 +10,7 @@
 
 #include "tests/client/fake_service.h"
 
-namespace crout::client {
+namespace crout::client::batch_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -42,7 +42,7 @@ void SendPieces(Stream* stream, const std::string& bytes, Set set) {
   }
 }
 
-class BatchTest : public testing::Test {
+class BatchTest : public ::testing::Test {
  protected:
   BatchTest() {
     server_.service.factorize = [this](grpc::ServerContext*, auto* stream) {
@@ -168,4 +168,4 @@ TEST_F(BatchTest, InconsistentRepliesAreDetected) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::batch_test

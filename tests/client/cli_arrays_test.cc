@@ -21,12 +21,12 @@
 #include "client/cli/formats/text_matrix.h"
 #include "client/cli/output/array_writer.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_arrays_test {
 namespace {
 
 using Complex = std::complex<double>;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Reads from a string. Returns at most `piece` bytes per read.
 class StringInput : public ByteInput {
@@ -247,7 +247,7 @@ TEST(TextMatrixTest, WhatIsNoMatrixIsRefusedWithItsLine) {
   }
 }
 
-class NpzTest : public testing::Test {
+class NpzTest : public ::testing::Test {
  protected:
   ~NpzTest() override { unlink(path_.c_str()); }
 
@@ -266,7 +266,7 @@ class NpzTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  const std::string path_ = testing::TempDir() + "/crout_npz_test." + std::to_string(getpid());
+  const std::string path_ = ::testing::TempDir() + "/crout_npz_test." + std::to_string(getpid());
 };
 
 TEST_F(NpzTest, ArraysAreChosenByName) {
@@ -309,4 +309,4 @@ TEST(ArrayTest, TypesAreChangedButComplexStaysSo) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_arrays_test

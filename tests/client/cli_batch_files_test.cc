@@ -20,7 +20,7 @@
 #include "client/cli/formats/tar_reader.h"
 #include "tests/support/gzip.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_batch_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -237,4 +237,4 @@ TEST_F(BatchFilesTest, WhatIsNotThereIsAFileError) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_batch_files_test

@@ -10,7 +10,7 @@
 #include "client/cli/bench/bench_report.h"
 #include "client/cli/exit_codes.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_bench_test {
 namespace {
 
 using ::testing::AllOf;
@@ -94,4 +94,4 @@ TEST(BenchReportTest, OtherFilesAreNoBaseline) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_bench_test

@@ -17,10 +17,10 @@
 #include "client/cli/formats/matrix_market.h"
 #include "client/cli/output/array_writer.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_files_test {
 namespace {
 
-class CliFilesTest : public testing::Test {
+class CliFilesTest : public ::testing::Test {
  protected:
   ~CliFilesTest() override { unlink(path_.c_str()); }
 
@@ -31,7 +31,7 @@ class CliFilesTest : public testing::Test {
   }
 
   const std::string path_ =
-      testing::TempDir() + "/crout_cli_files_test." + std::to_string(getpid());
+      ::testing::TempDir() + "/crout_cli_files_test." + std::to_string(getpid());
 };
 
 template <class T>
@@ -169,4 +169,4 @@ TEST_F(CliFilesTest, FilesWithoutRowsAreRefused) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_files_test

@@ -20,12 +20,12 @@
 #include "client/cli/help/help.h"
 #include "kernels/util/nearest.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_manual_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class ManualTest : public testing::Test {
+class ManualTest : public ::testing::Test {
  protected:
   ManualTest() {
     AddCommands(&app_, &session_);
@@ -53,7 +53,7 @@ TEST_F(ManualTest, TheTableHasWhatTheHelpHas) {
   for (const CommandEntry& command : commands_) {
     EXPECT_NE(command.description, "") << command.name;
     EXPECT_EQ(command.examples.size(), 2u) << command.name;
-    EXPECT_THAT(app_.get_subcommand(command.name)->help(), testing::Not(HasSubstr("->")))
+    EXPECT_THAT(app_.get_subcommand(command.name)->help(), ::testing::Not(HasSubstr("->")))
         << "names stand for themselves";
   }
   const auto solve = std::find_if(commands_.begin(), commands_.end(),
@@ -67,7 +67,7 @@ TEST_F(ManualTest, TheTableHasWhatTheHelpHas) {
     EXPECT_THAT(help, HasSubstr(option.names.back()));
     EXPECT_NE(option.description, "");
     if (option.names.back() == "--dtype") {
-      EXPECT_THAT(option.choices, testing::ElementsAre("f32", "f64", "c64", "c128"));
+      EXPECT_THAT(option.choices, ::testing::ElementsAre("f32", "f64", "c64", "c128"));
     }
     if (option.names.back() == "--nrhs") {
       EXPECT_EQ(option.default_text, "1");
@@ -78,13 +78,13 @@ TEST_F(ManualTest, TheTableHasWhatTheHelpHas) {
 TEST_F(ManualTest, HelpHasASynopsisSectionsAndExamples) {
   const std::string help = app_.get_subcommand("solve")->help();
   EXPECT_THAT(help,
-              testing::StartsWith("Usage: croutctl solve [OPTIONS] FACTOR [RHS]\n\nSolve a "));
+              ::testing::StartsWith("Usage: croutctl solve [OPTIONS] FACTOR [RHS]\n\nSolve a "));
   for (const char* const section : {"Arguments", "Input", "Method", "Accuracy", "Output"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n\n") + section + ":\n  "));
   }
   EXPECT_THAT(help, HasSubstr("\n\nExamples:\n  croutctl solve demo "));
   EXPECT_THAT(help, HasSubstr("[needs --ones]\n"));
-  EXPECT_THAT(help, testing::Not(HasSubstr("NOT_FOUND")));
+  EXPECT_THAT(help, ::testing::Not(HasSubstr("NOT_FOUND")));
   for (const absl::string_view line : absl::StrSplit(app_.help(), '\n')) {
     EXPECT_LE(line.size(), 80u) << line;
   }
@@ -106,7 +106,7 @@ TEST_F(ManualTest, SparseMethodsAreOffered) {
 
 TEST_F(ManualTest, PagesHaveOptionsExamplesAndExitCodes) {
   const std::string main_page = MainPage(program_, commands_, "1.2.3");
-  EXPECT_THAT(main_page, testing::StartsWith(".TH CROUTCTL 1 \"\" \"Crout 1.2.3\""));
+  EXPECT_THAT(main_page, ::testing::StartsWith(".TH CROUTCTL 1 \"\" \"Crout 1.2.3\""));
   EXPECT_THAT(main_page, HasSubstr("\n.TP\n11\nNOT_FOUND: "));
   for (const CommandEntry& command : commands_) {
     const std::string name = absl::StrReplaceAll(command.name, {{"-", "\\-"}});
@@ -115,12 +115,12 @@ TEST_F(ManualTest, PagesHaveOptionsExamplesAndExitCodes) {
     EXPECT_THAT(page, HasSubstr("\n.SH EXAMPLES\n"));
     EXPECT_THAT(page, HasSubstr("\n.SH EXIT STATUS\n"));
     EXPECT_THAT(page, HasSubstr("CROUT_SERVER"));
-    EXPECT_THAT(page, testing::Not(HasSubstr("\n'"))) << "a request of roff";
+    EXPECT_THAT(page, ::testing::Not(HasSubstr("\n'"))) << "a request of roff";
   }
 }
 
 TEST_F(ManualTest, BashCompletesCommandsOptionsAndValues) {
-  const std::string path = testing::TempDir() + "/crout_completion." + std::to_string(getpid());
+  const std::string path = ::testing::TempDir() + "/crout_completion." + std::to_string(getpid());
   std::ofstream(path) << BashCompletion(program_, commands_);
   const auto complete = [&](const std::string& words, int index) {
     return Shell("bash --norc -c '. " + path + "; COMP_WORDS=(" + words +
@@ -143,7 +143,7 @@ TEST_F(ManualTest, BashCompletesCommandsOptionsAndValues) {
 
 TEST_F(ManualTest, OtherShellsGetEveryOption) {
   const std::string zsh = ZshCompletion(program_, commands_);
-  EXPECT_THAT(zsh, testing::StartsWith("#compdef croutctl\n"));
+  EXPECT_THAT(zsh, ::testing::StartsWith("#compdef croutctl\n"));
   EXPECT_THAT(zsh, HasSubstr("'--format=[Format of the output file\\: mtx"));
   const std::string fish = FishCompletion(program_, commands_);
   EXPECT_THAT(fish,
@@ -206,4 +206,4 @@ TEST(TopViewTest, ShowsTheTenantsOfMostBytes) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_manual_test

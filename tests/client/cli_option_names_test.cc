@@ -11,7 +11,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/session.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_option_names_test {
 namespace {
 
 // Returns `message`, rewritten by WithOptionNames() for the command line `words`.
@@ -60,4 +60,4 @@ TEST(OptionNamesTest, OptionsTakeThePlaceOfMembers) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_option_names_test

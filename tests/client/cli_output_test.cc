@@ -14,7 +14,7 @@
 #include "client/cli/report/text.h"
 #include "crout/v1/factorization_service.pb.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_output_test {
 namespace {
 
 TEST(JsonTest, FactorHasTheDesignsKeysAndValues) {
@@ -65,9 +65,9 @@ TEST(JsonTest, RepeatedFieldsAndDurations) {
 
 TEST(EnumNamesTest, ShortNamesAreThoseOfTheDesign) {
   EXPECT_THAT(ShortNames(*v1::Dtype_descriptor()),
-              testing::ElementsAre("f32", "f64", "c64", "c128"));
+              ::testing::ElementsAre("f32", "f64", "c64", "c128"));
   EXPECT_THAT(ShortNames(*v1::Algorithm_descriptor()),
-              testing::IsSupersetOf({"auto", "getrf", "crout_lu", "irr_lu", "multifrontal"}));
+              ::testing::IsSupersetOf({"auto", "getrf", "crout_lu", "irr_lu", "multifrontal"}));
   EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "crout_solve"), v1::SOLVER_CROUT_SOLVE);
   EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "unspecified"), -1);
   EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "magic"), -1);
@@ -147,4 +147,4 @@ TEST(ProgressLineTest, ShowsThePhaseAndItsProgress) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_output_test

@@ -17,11 +17,11 @@
 #include "client/cli/formats/npy_header.h"
 #include "client/cli/formats/npz.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_sparse_npz_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string Npy(const std::string& descr, const std::string& shape, const std::string& data) {
   std::string header =
@@ -44,7 +44,7 @@ std::string Word(const std::string& word) { return Npy("|S3", "()", word); }
 
 using Members = std::map<std::string, std::string>;
 
-class SparseNpzTest : public testing::Test {
+class SparseNpzTest : public ::testing::Test {
  protected:
   ~SparseNpzTest() override { unlink(path_.c_str()); }
 
@@ -83,7 +83,7 @@ class SparseNpzTest : public testing::Test {
     EXPECT_THAT(std::string(matrix.status().message()), HasSubstr(why));
   }
 
-  const std::string path_ = testing::TempDir() + "/crout_sparse_npz." + std::to_string(getpid());
+  const std::string path_ = ::testing::TempDir() + "/crout_sparse_npz." + std::to_string(getpid());
 };
 
 TEST_F(SparseNpzTest, EveryFormatGivesItsEntriesInTheirOrder) {
@@ -179,4 +179,4 @@ TEST_F(SparseNpzTest, DigestsItsEntriesInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_sparse_npz_test

@@ -14,13 +14,13 @@
 #include "client/cli/commands/backward_error.h"
 #include "client/cli/input/local_matrix.h"
 
-namespace crout::cli {
+namespace crout::cli::cli_verify_test {
 namespace {
 
 using Complex = std::complex<double>;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class CliVerifyTest : public testing::Test {
+class CliVerifyTest : public ::testing::Test {
  protected:
   ~CliVerifyTest() override { unlink(path_.c_str()); }
 
@@ -40,7 +40,7 @@ class CliVerifyTest : public testing::Test {
     return elements;
   }
 
-  const std::string path_ = testing::TempDir() + "/crout_verify_test." + std::to_string(getpid());
+  const std::string path_ = ::testing::TempDir() + "/crout_verify_test." + std::to_string(getpid());
 };
 
 constexpr char kBanner[] = "%%MatrixMarket matrix ";
@@ -48,7 +48,7 @@ constexpr char kBanner[] = "%%MatrixMarket matrix ";
 TEST_F(CliVerifyTest, ReadsEveryFieldAndSymmetry) {
   const std::string b = kBanner;
   const Complex i(0, 1);
-  const auto are = [](std::vector<Complex> values) { return testing::ElementsAreArray(values); };
+  const auto are = [](std::vector<Complex> values) { return ::testing::ElementsAreArray(values); };
   EXPECT_THAT(Elements(b + "array real general\n% c\n2 2\n1\n2\n3\n4\n"), are({1, 3, 2, 4}));
   EXPECT_THAT(Elements(b + "array integer symmetric\n2 2\n1\n2\n3\n"), are({1, 2, 2, 3}));
   EXPECT_THAT(Elements(b + "array real skew-symmetric\n2 2\n5\n"), are({0, -5, 5, 0}));
@@ -128,4 +128,4 @@ TEST_F(CliVerifyTest, WhatIsNoSystemIsRefused) {
 }
 
 }  // namespace
-}  // namespace crout::cli
+}  // namespace crout::cli::cli_verify_test

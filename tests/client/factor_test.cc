@@ -16,7 +16,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 
-namespace crout {
+namespace crout::factor_test {
 namespace {
 
 using client::BufferSink;
@@ -248,4 +248,4 @@ TEST_F(FactorTest, AnAssignedFactorReleasesWhatItHeld) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::factor_test

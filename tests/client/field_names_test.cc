@@ -12,7 +12,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace crout::client {
+namespace crout::client::field_names_test {
 namespace {
 
 TEST(FieldNamesTest, ArgumentsTakeThePlaceOfPaths) {
@@ -54,4 +54,4 @@ TEST(FieldNamesTest, CodeAndDetailsStay) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::field_names_test

@@ -13,7 +13,7 @@
 #include "crout/matrix_sink.h"
 #include "crout/matrix_source.h"
 
-namespace crout::client {
+namespace crout::client::matrix_test {
 namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
@@ -57,12 +57,12 @@ constexpr v1::Dtype kDtype<std::complex<float>> = v1::DTYPE_COMPLEX64;
 
 template <class T, class... Values>
 auto ElementsAre(Values... values) {
-  return testing::ElementsAreArray(std::vector<T>{static_cast<T>(values)...});
+  return ::testing::ElementsAreArray(std::vector<T>{static_cast<T>(values)...});
 }
 
 template <class T>
-class StridedTest : public testing::Test {};
-using Types = testing::Types<float, double, std::complex<float>, std::complex<double>>;
+class StridedTest : public ::testing::Test {};
+using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(StridedTest, Types);
 
 TYPED_TEST(StridedTest, SendsColumnsOrRowsWithoutWhatLiesBetween) {
@@ -85,7 +85,7 @@ TYPED_TEST(StridedTest, EmptyMatricesSendNothing) {
   for (const auto& source :
        {MatrixSource::Strided(none, 0, 0, 0), MatrixSource::Strided(none, 0, 5, 1),
         MatrixSource::Strided(none, 5, 0, 5)}) {
-    EXPECT_THAT(Sent<TypeParam>(source, 8), testing::IsEmpty());
+    EXPECT_THAT(Sent<TypeParam>(source, 8), ::testing::IsEmpty());
   }
 }
 
@@ -147,7 +147,8 @@ TEST(SparseTest, SendsIndicesThenValues) {
   EXPECT_EQ(coordinates.spec().sparse().index_bytes(), 4);
   const std::vector<int32_t> sent = Sent<int32_t>(coordinates, 5);
   ASSERT_EQ(sent.size(), 9u);
-  EXPECT_THAT(std::vector(sent.begin(), sent.begin() + 6), testing::ElementsAre(0, 2, 1, 1, 0, 2));
+  EXPECT_THAT(std::vector(sent.begin(), sent.begin() + 6),
+              ::testing::ElementsAre(0, 2, 1, 1, 0, 2));
   const auto compressed = MatrixSource::CompressedRows(
       absl::MakeConstSpan(values), absl::MakeConstSpan(starts), absl::MakeConstSpan(columns), 3, 3);
   EXPECT_EQ(compressed.spec().sparse().format(), v1::SPARSE_FORMAT_COMPRESSED_ROWS);
@@ -161,8 +162,8 @@ TEST(SparseTest, SpareCapacityIsNotSent) {
       absl::MakeConstSpan(values), absl::MakeConstSpan(starts), absl::MakeConstSpan(columns), 3, 3);
   EXPECT_EQ(source.spec().sparse().entries(), 3);
   EXPECT_EQ(Sent<int32_t>(source, 100).size(), 2 * 4 + 2 * 3 + 3);
-  EXPECT_THAT(Sent<float>(source, 100), testing::Contains(3).Times(1));
-  EXPECT_THAT(Sent<float>(source, 100), testing::Not(testing::Contains(4)));
+  EXPECT_THAT(Sent<float>(source, 100), ::testing::Contains(3).Times(1));
+  EXPECT_THAT(Sent<float>(source, 100), ::testing::Not(::testing::Contains(4)));
 }
 
 TEST(SparseTest, SendsValuesAlone) {
@@ -187,4 +188,4 @@ TEST(SparseTest, ArraysThatDoNotAgreeAreRefused) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::matrix_test

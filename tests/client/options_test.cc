@@ -12,10 +12,10 @@
 #include "absl/synchronization/mutex.h"
 #include "crout/client.h"
 
-namespace crout::client {
+namespace crout::client::options_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 absl::Status Connect(const std::string& server, const std::string& tenant = "") {
   return Client::Connect({.server = server, .tenant = tenant}).status();
@@ -53,7 +53,7 @@ TEST(ClientOptionsDeathTest, AMutexKeepsErrnoAfterConnect) {
         (void)Connect("127.0.0.1:1");
         contend();
       },
-      testing::ExitedWithCode(0), "");
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST(ClientOptionsTest, ReportsTheMissingPartOfAnAddress) {
@@ -115,4 +115,4 @@ TEST(ClientOptionsTest, TakesTheTenantsOfAServer) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::options_test

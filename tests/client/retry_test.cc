@@ -13,10 +13,10 @@
 #include "client/cpp/retry.h"
 #include "tests/client/fake_service.h"
 
-namespace crout::client {
+namespace crout::client::retry_test {
 namespace {
 
-class RetryCallsTest : public testing::Test {
+class RetryCallsTest : public ::testing::Test {
  protected:
   RetryCallsTest() {
     using Factorize = FakeService::Stream<v1::FactorizeResponse, v1::FactorizeRequest>;
@@ -171,8 +171,8 @@ TEST_F(RetryCallsTest, ListFollowsThePages) {
     return true;
   };
   ASSERT_TRUE(client_->List("", collect).ok());
-  EXPECT_THAT(seen, testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(seen, ::testing::ElementsAre(0, 1, 2));
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::retry_test

@@ -18,7 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "tests/client/fake_service.h"
 
-namespace crout {
+namespace crout::series_test {
 namespace {
 
 using client::FakeServer;
@@ -404,4 +404,4 @@ TEST_F(SeriesTest, RepliesThatBreakTheContractAreInternal) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::series_test

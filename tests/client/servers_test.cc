@@ -15,10 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "crout/client.h"
 
-namespace crout::client {
+namespace crout::client::servers_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr char kPath[] = "/etc/crout/servers.toml";
 
@@ -76,12 +76,12 @@ TEST(ServersTest, ErrorsNameTheirLine) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(kPath)) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message)) << text;
-    EXPECT_THAT(std::string(status.message()), testing::Not(HasSubstr("secret"))) << text;
+    EXPECT_THAT(std::string(status.message()), ::testing::Not(HasSubstr("secret"))) << text;
   }
 }
 
 // Runs each test with its own environment variables.
-class EnvironmentTest : public testing::Test {
+class EnvironmentTest : public ::testing::Test {
  protected:
   EnvironmentTest() {
     for (const char* name : {"SERVER", "TENANT", "TLS", "CA", "CERT", "KEY", "TOKEN_FILE"}) {
@@ -102,12 +102,12 @@ class EnvironmentTest : public testing::Test {
   }
   static std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
-  const std::string path_ = absl::StrCat(testing::TempDir(), "/crout_servers_test.", getpid());
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "/crout_servers_test.", getpid());
 };
 
 TEST_F(EnvironmentTest, ANameStandsForItsServer) {
   EXPECT_THAT(MessageOf(Connect({.server = "lab"})),
-              testing::AllOf(HasSubstr("'lab' has no port"), HasSubstr("no file " + path_)));
+              ::testing::AllOf(HasSubstr("'lab' has no port"), HasSubstr("no file " + path_)));
   Write("[lab]\naddress = \"unix:/run/crout.sock\"\ntenant = \"a\"\n");
   EXPECT_EQ(Connect({.server = "lab"}), absl::OkStatus());
   EXPECT_EQ(MessageOf(Connect({.server = "labs"})),
@@ -145,7 +145,7 @@ TEST_F(EnvironmentTest, TokensAreReadFromFilesOfTheirOwn) {
   ASSERT_EQ(chmod(token.c_str(), 0644), 0);
   Write(absl::StrCat("[lab]\naddress = \"h:1\"\ntls = true\ntoken_file = \"", token, "\"\n"));
   EXPECT_THAT(MessageOf(Connect({.server = "lab"})),
-              testing::AllOf(HasSubstr("mode 644"), HasSubstr("chmod 600")));
+              ::testing::AllOf(HasSubstr("mode 644"), HasSubstr("chmod 600")));
   ASSERT_EQ(chmod(token.c_str(), 0600), 0);
   EXPECT_EQ(Connect({.server = "lab"}), absl::OkStatus());
   Write(absl::StrCat("[lab]\naddress = \"h:1\"\ntoken_file = \"", token, "\"\n"));
@@ -180,4 +180,4 @@ TEST_F(EnvironmentTest, TheEnvironmentSuppliesUnsetOptions) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::servers_test

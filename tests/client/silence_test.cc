@@ -20,7 +20,7 @@
 #include "crout/matrix_source.h"
 #include "crout/status.h"
 
-namespace crout::client {
+namespace crout::client::silence_test {
 namespace {
 
 // An empty HTTP/2 SETTINGS frame, without which no connection becomes ready.
@@ -100,4 +100,4 @@ TEST(SilenceTest, IsAtLeastAMillisecond) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::silence_test

@@ -12,7 +12,7 @@
 
 #include "tests/client/fake_service.h"
 
-namespace crout::client {
+namespace crout::client::solve_test {
 namespace {
 
 using SolveStream = FakeService::Stream<v1::SolveResponse, v1::SolveRequest>;
@@ -40,7 +40,7 @@ grpc::Status Echo(SolveStream* stream, int64_t rows, int64_t cols, size_t chunk)
   return grpc::Status::OK;
 }
 
-class SolveTest : public testing::Test {
+class SolveTest : public ::testing::Test {
  protected:
   // Solves for a 100 x 3 right-hand side. The reply declares `rows` x 3.
   absl::Status Solve(int64_t rows, MatrixSink* x, size_t chunk = 1000) {
@@ -99,7 +99,7 @@ TEST_F(SolveTest, SolutionLandsInTheCallersSpan) {
   BufferSink buffer;
   ASSERT_TRUE(Solve(100, &buffer).ok());
   EXPECT_EQ(buffer.spec().rows(), 100);
-  EXPECT_THAT(buffer.values<double>(), testing::ElementsAreArray(b_));
+  EXPECT_THAT(buffer.values<double>(), ::testing::ElementsAreArray(b_));
 }
 
 TEST_F(SolveTest, SpanOfAnotherSizeOrTypeIsRefused) {
@@ -168,8 +168,8 @@ TEST_F(SolveTest, FactorizeAndSolveSendsMatrixThenRhsAndKeepsTheFactorOnFailure)
   EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Reason(result.status()), "SINGULAR");
   EXPECT_EQ(factor.info(), 2);
-  EXPECT_THAT(seen, testing::MatchesRegex("AA+B"));  // 2 MiB of A, then B
+  EXPECT_THAT(seen, ::testing::MatchesRegex("AA+B"));  // 2 MiB of A, then B
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::solve_test

@@ -8,7 +8,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace crout::client {
+namespace crout::client::status_test {
 namespace {
 
 using grpc::StatusCode;
@@ -81,4 +81,4 @@ TEST(RetryTest, DelayFollowsTheServersWordAndThePolicy) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::status_test

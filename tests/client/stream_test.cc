@@ -19,7 +19,7 @@
 #include "absl/time/clock.h"
 #include "tests/client/fake_service.h"
 
-namespace crout::client {
+namespace crout::client::stream_test {
 namespace {
 
 using FactorizeStream = FakeService::Stream<v1::FactorizeResponse, v1::FactorizeRequest>;
@@ -54,7 +54,7 @@ void SendFactor(FactorizeStream* stream, const std::string& handle) {
   stream->Write(response);
 }
 
-class StreamTest : public testing::Test {
+class StreamTest : public ::testing::Test {
  protected:
   FakeServer server_;
   std::unique_ptr<Client> client_ = server_.NewClient();
@@ -99,7 +99,7 @@ TEST_F(StreamTest, SmallAndEmptyMatricesRideInOneMessage) {
 
 TEST_F(StreamTest, FileIsStreamed) {
   AnswerWithFactor();
-  const std::string path = testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
+  const std::string path = ::testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
   std::string text(3'000'001, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
   std::ofstream(path) << text;
@@ -114,7 +114,7 @@ TEST_F(StreamTest, FileIsStreamed) {
 // it.
 TEST_F(StreamTest, PipeIsSentInWholeChunks) {
   AnswerWithFactor();
-  const std::string path = testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
+  const std::string path = ::testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   constexpr size_t kFirst = size_t{32} << 10;  // size of the first message
   std::string text(kFirst + (size_t{1} << 20) + 1234, 'x');
@@ -149,7 +149,7 @@ class SilentPipe {
     unlink(path.c_str());
   }
 
-  const std::string path = testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
+  const std::string path = ::testing::TempDir() + "/crout_stream_test." + std::to_string(getpid());
   int fd;
 };
 
@@ -289,7 +289,7 @@ TEST_F(StreamTest, ProgressCountsBytesAndPassesPhasesOn) {
   EXPECT_GE(sent.size(), 4u) << "of chunks";
   EXPECT_TRUE(std::is_sorted(sent.begin(), sent.end()));
   EXPECT_EQ(sent.back(), 4 << 20);
-  EXPECT_THAT(phases, testing::ElementsAre(v1::PHASE_QUEUE, v1::PHASE_FACTOR));
+  EXPECT_THAT(phases, ::testing::ElementsAre(v1::PHASE_QUEUE, v1::PHASE_FACTOR));
 }
 
 TEST_F(StreamTest, NoFactorIsTheServersFault) {
@@ -304,4 +304,4 @@ TEST_F(StreamTest, NoFactorIsTheServersFault) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::stream_test

@@ -10,7 +10,7 @@
 
 #include "crout/v1/factorization_service.pb.h"
 
-namespace crout::client {
+namespace crout::client::wire_test {
 namespace {
 
 constexpr int kData = v1::SolveResponse::kDataFieldNumber;
@@ -106,4 +106,4 @@ TEST(WireTest, HandWrittenFieldIsWhatProtobufReads) {
 }
 
 }  // namespace
-}  // namespace crout::client
+}  // namespace crout::client::wire_test

@@ -25,7 +25,7 @@
 #include "tests/support/gzip.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::attack_test {
 namespace {
 
 constexpr int kAttackers = 8;
@@ -333,4 +333,4 @@ TEST_F(AttackTest, EmptyRows) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::attack_test

@@ -14,7 +14,6 @@ namespace {
 
 using absl::StatusCode;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 v1::FactorizeRequest FactorizeHead(const v1::MatrixSpec& spec, const std::string& data = "") {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 namespace crout::e2e::bad_input {
 
 inline constexpr int64_t kOrder = 4;  // order of all factors of the fixture
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // A daemon, and factors for the cases.
 class Fixture {

@@ -11,7 +11,7 @@
 #include "tests/e2e/daemon.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e::bad_input {
+namespace crout::e2e::bad_input::bad_input_test {
 namespace {
 
 std::vector<Case> AllCases() {
@@ -47,4 +47,4 @@ TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
 }
 
 }  // namespace
-}  // namespace crout::e2e::bad_input
+}  // namespace crout::e2e::bad_input::bad_input_test

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Invalid Refactorize and FactorizeAndSolve requests.
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +11,6 @@ namespace crout::e2e::bad_input {
 namespace {
 
 using absl::StatusCode;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Case Refactorize(std::string name, StatusCode code,
                  std::function<void(Fixture&, v1::RefactorizeRequest*)> change) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Invalid Solve requests.
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +11,6 @@ namespace crout::e2e::bad_input {
 namespace {
 
 using absl::StatusCode;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Returns a case that solves for ones. It is valid except for the change to the request.
 Case Solve(std::string name, StatusCode code,

@@ -18,7 +18,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::batch_test {
 namespace {
 
 using client::BatchDownload;
@@ -327,4 +327,4 @@ TEST_F(BatchTest, UnsupportedMembersAreReportedWithTheirIndex) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::batch_test

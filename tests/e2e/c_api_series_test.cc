@@ -12,7 +12,7 @@
 #include "tests/support/gallery.h"
 #include "tests/support/ratios.h"
 
-namespace crout::e2e {
+namespace crout::e2e::c_api_series_test {
 namespace {
 
 using crout::testing::kThreshold;
@@ -308,4 +308,4 @@ TEST_F(CApiSeriesTest, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::c_api_series_test

@@ -7,7 +7,7 @@
 
 #include "tests/e2e/c_api.h"
 
-namespace crout::e2e {
+namespace crout::e2e::c_api_sparse_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -150,4 +150,4 @@ TEST_F(CApiSparseTest, EmptyOnesAndASingularOne) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::c_api_sparse_test

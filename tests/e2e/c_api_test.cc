@@ -15,7 +15,7 @@
 #include "tests/support/gallery.h"
 #include "tests/support/ratios.h"
 
-namespace crout::e2e {
+namespace crout::e2e::c_api_test {
 namespace {
 
 using crout::testing::kThreshold;
@@ -436,4 +436,4 @@ TEST(CApiVersionTest, HeaderAndLibraryAgree) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::c_api_test

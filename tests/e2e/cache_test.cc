@@ -13,7 +13,7 @@
 #include "tests/e2e/daemon.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::cache_test {
 namespace {
 
 using absl::StatusCode;
@@ -224,4 +224,4 @@ TEST(CacheTest, FullQueueIsRefusedWithADelay) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::cache_test

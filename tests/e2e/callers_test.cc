@@ -25,7 +25,7 @@
 #include "tests/e2e/process.h"
 #include "tests/support/token_authority.h"
 
-namespace crout::e2e {
+namespace crout::e2e::callers_test {
 namespace {
 
 using ::crout::testing::SignByHmac;
@@ -431,4 +431,4 @@ TEST_F(CallersTest, SettingsThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::callers_test

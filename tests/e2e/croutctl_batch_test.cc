@@ -5,7 +5,7 @@
 
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_batch_test {
 namespace {
 
 // Uses the 3 x 3 matrix of the base fixture, a 1 x 1 matrix and a singular one.
@@ -222,4 +222,4 @@ TEST_F(CroutctlBatchTest, ExitsByWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_batch_test

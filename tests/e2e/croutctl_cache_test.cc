@@ -3,7 +3,7 @@
 // Tests croutctl list, info, renew and release, and names in place of handles.
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_cache_test {
 namespace {
 
 TEST_F(CroutctlTest, ListInfoRenewReleaseRefactor) {
@@ -65,4 +65,4 @@ TEST_F(CroutctlTest, SeveralFactorsAreRenewedAndReleasedAtOnce) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_cache_test

@@ -7,7 +7,7 @@
 
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_complex_test {
 namespace {
 
 // [2, 1-i; 1+i, 3], whose inverse is [3, -1+i; -1-i, 2] / 4.
@@ -106,4 +106,4 @@ TEST_F(CroutctlTest, AComplexFileOfARealTypeIsRefused) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_complex_test

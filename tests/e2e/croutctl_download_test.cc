@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_download_test {
 namespace {
 
 TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
@@ -262,4 +262,4 @@ TEST_F(CroutctlTest, GetWritesSparseFactorsAsCompressedRowsWhereNumPyReadsThem) 
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_download_test

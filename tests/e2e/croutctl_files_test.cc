@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_files_test {
 namespace {
 
 TEST_F(CroutctlTest, ReportsThatStandardOutputCannotBeWritten) {
@@ -265,4 +265,4 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_files_test

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_series_test {
 namespace {
 
 using ::testing::DoubleNear;
@@ -384,4 +384,4 @@ TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_series_test

@@ -8,7 +8,7 @@
 #include "crout/matrix_sink.h"
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_server_test {
 namespace {
 
 TEST_F(CroutctlTest, ServerCommands) {
@@ -166,4 +166,4 @@ TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_server_test

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_solve_test {
 namespace {
 
 TEST_F(CroutctlTest, FactorThenSolveByHandle) {
@@ -268,4 +268,4 @@ TEST_F(CroutctlTest, FailedCallsNameTheFactorThatTheyKept) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_solve_test

@@ -6,7 +6,7 @@
 
 #include "tests/e2e/croutctl.h"
 
-namespace crout::e2e {
+namespace crout::e2e::croutctl_usage_test {
 namespace {
 
 // Each status has its own exit code, and --json prints an object that names the status.
@@ -202,4 +202,4 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::croutctl_usage_test

@@ -15,7 +15,7 @@
 #include "tests/e2e/raw_calls.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::drain_test {
 namespace {
 
 constexpr char kService[] = "crout.v1.FactorizationService";
@@ -180,4 +180,4 @@ TEST(DrainTest, SecondSignalDuringTheFinishingCancelsToo) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::drain_test

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/e2e/daemon.h"
 
-namespace crout::e2e {
+namespace crout::e2e::dynamic_batch_test {
 namespace {
 
 constexpr int kClients = 16;
@@ -107,4 +107,4 @@ TEST(DynamicBatchTest, TurnedOffNoBatchIsMade) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::dynamic_batch_test

@@ -18,7 +18,7 @@
 #include "tests/e2e/daemon.h"
 #include "tests/support/http_peer.h"
 
-namespace crout::e2e {
+namespace crout::e2e::http_fuzz_test {
 namespace {
 
 using crout::testing::HttpPeer;
@@ -145,4 +145,4 @@ TEST(HttpFuzzTest, MalformedRequestsDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::http_fuzz_test

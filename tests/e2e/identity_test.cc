@@ -28,7 +28,7 @@
 #include "tests/e2e/raw_calls.h"
 #include "tests/support/http_peer.h"
 
-namespace crout::e2e {
+namespace crout::e2e::identity_test {
 namespace {
 
 using ::testing::AllOf;
@@ -363,4 +363,4 @@ TEST_F(IdentityTest, InvalidIdentityFilesAreRefusedAtTheStart) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::identity_test

@@ -13,7 +13,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::lifecycle_test {
 namespace {
 
 using client::BufferSink;
@@ -291,4 +291,4 @@ TEST_F(LifecycleTest, EstimateNamesBytesBeforeAnUpload) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::lifecycle_test

@@ -14,7 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "tests/e2e/daemon.h"
 
-namespace crout::e2e {
+namespace crout::e2e::log_test {
 namespace {
 
 using ::testing::AllOf;
@@ -136,4 +136,4 @@ TEST(LogTest, LogsTheSettingsAndTheCalls) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::log_test

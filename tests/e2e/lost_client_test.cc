@@ -14,7 +14,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::lost_client_test {
 namespace {
 
 std::vector<double> Identity(int64_t n) {
@@ -136,4 +136,4 @@ TEST_F(LostClientTest, InTheMiddleOfADownload) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::lost_client_test

@@ -12,7 +12,7 @@
 #include "tests/e2e/health.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::lost_device_test {
 namespace {
 
 using ::crout::testing::FailsWith;
@@ -49,4 +49,4 @@ TEST(LostDeviceTest, TheDaemonReportsItDrainsAndExitsWithAFailure) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::lost_device_test

@@ -16,7 +16,7 @@
 #include "tests/e2e/daemon.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::lost_server_test {
 namespace {
 
 using client::BufferSink;
@@ -124,4 +124,4 @@ TEST_F(LostServerTest, FromC) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::lost_server_test

@@ -11,7 +11,7 @@
 #include "tests/support/gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::memory_return_test {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
@@ -51,4 +51,4 @@ TEST(MemoryReturnTest, WhatIsReleasedGoesBackToTheSystem) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::memory_return_test

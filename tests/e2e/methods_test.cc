@@ -20,7 +20,7 @@
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::methods_test {
 namespace {
 
 using crout::testing::HostFactor;
@@ -251,4 +251,4 @@ TEST_F(MethodsTest, GaussJordanOverTheWire) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::methods_test

@@ -14,7 +14,7 @@
 #include "tests/e2e/daemon.h"
 #include "tests/support/http_peer.h"
 
-namespace crout::e2e {
+namespace crout::e2e::operations_pages_test {
 namespace {
 
 using crout::testing::HttpPeer;
@@ -74,4 +74,4 @@ TEST(OperationsPagesTest, HalfSentRequestsDoNotDelayAScrape) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::operations_pages_test

@@ -18,7 +18,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/token_authority.h"
 
-namespace crout::e2e {
+namespace crout::e2e::pages_tls_test {
 namespace {
 
 using ::crout::testing::SignByHmac;
@@ -285,4 +285,4 @@ TEST_F(PagesTlsTest, SettingsThatMakeNoSenseAreRefused) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::pages_tls_test

@@ -19,7 +19,7 @@
 #include "tests/support/http_peer.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::peer_limits_test {
 namespace {
 
 using crout::testing::HttpPeer;
@@ -220,4 +220,4 @@ TEST(PeerLimitsTest, FullReceiveBuffersDoNotEndTheDaemon) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::peer_limits_test

@@ -17,7 +17,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::real_matrices_test {
 namespace {
 
 using crout::testing::HostMatrix;
@@ -144,4 +144,4 @@ TEST_F(RealMatricesTest, MalformedFilesAreRefusedOrReadWithoutHarm) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::real_matrices_test

@@ -14,7 +14,7 @@
 #include "tests/e2e/daemon.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::refactorize_test {
 namespace {
 
 constexpr int64_t kOrder = 64;
@@ -131,4 +131,4 @@ TEST(RefactorizeTest, ASingularMatrixReplacesTheFactorOnlyOnRequest) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::refactorize_test

@@ -16,7 +16,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::released_resources_test {
 namespace {
 
 enum class CallKind {
@@ -269,4 +269,4 @@ INSTANTIATE_TEST_SUITE_P(DuringTheReply, ReleasedResourcesTest,
                          NameOf);
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::released_resources_test

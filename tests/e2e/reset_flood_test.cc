@@ -24,7 +24,7 @@
 #include "tests/support/http_peer.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::reset_flood_test {
 namespace {
 
 using crout::testing::HttpPeer;
@@ -178,4 +178,4 @@ TEST(ResetFloodTest, AProxyWhoseClientsCancelStaysConnected) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::reset_flood_test

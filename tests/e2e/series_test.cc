@@ -24,7 +24,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::e2e {
+namespace crout::e2e::series_test {
 namespace {
 
 using client::MatrixSource;
@@ -331,4 +331,4 @@ TEST_F(SeriesTest, AClientThatDoesNotReadGetsNoFurtherReplies) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::series_test

@@ -21,7 +21,7 @@
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/health.h"
 
-namespace crout::e2e {
+namespace crout::e2e::standard_services_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -211,4 +211,4 @@ TEST_F(StandardServicesTest, TheOldestCallsAreEvicted) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::standard_services_test

@@ -12,7 +12,7 @@
 #include "kernels/util/sanitizers.h"
 #include "tests/e2e/process.h"
 
-namespace crout::e2e {
+namespace crout::e2e::start_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -47,4 +47,4 @@ TEST(StartTest, WithTooFewThreadsEndsWithAMessage) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::start_test

@@ -16,7 +16,7 @@
 #include "tests/e2e/health.h"
 #include "tests/e2e/raw_calls.h"
 
-namespace crout::e2e {
+namespace crout::e2e::surface_test {
 namespace {
 
 std::string FactorSmall(client::Client& client) {
@@ -143,4 +143,4 @@ TEST(SurfaceTest, DaemonsBadUsageExitsWith2AndTakenPortWith1) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::surface_test

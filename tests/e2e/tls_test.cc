@@ -25,7 +25,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/http_peer.h"
 
-namespace crout::e2e {
+namespace crout::e2e::tls_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -418,4 +418,4 @@ TEST_F(TlsTest, FilesThatCannotServeAreRefusedAtTheStart) {
 }
 
 }  // namespace
-}  // namespace crout::e2e
+}  // namespace crout::e2e::tls_test

@@ -13,7 +13,7 @@
 
 #include "tests/support/gallery.h"
 
-namespace crout::cuda {
+namespace crout::cuda::echelon_emulation_test {
 namespace {
 
 constexpr int kThreads = 64;
@@ -228,4 +228,4 @@ TYPED_TEST(EchelonEmulationTest, StopsOnTheHostsRequest) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::echelon_emulation_test

@@ -17,7 +17,7 @@
 #include "kernels/scalar.h"
 #include "tests/emulation/device_numbers.h"
 
-namespace crout::cuda {
+namespace crout::cuda::front_solve_emulation_test {
 namespace {
 
 // Numbers of columns of a child front. One warp processes a light front. A heavy front has more
@@ -258,4 +258,4 @@ TYPED_TEST(FrontSolveEmulationTest, ByWarps) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::front_solve_emulation_test

@@ -18,7 +18,7 @@
 #include "kernels/util/sanitizers.h"
 #include "tests/emulation/device_numbers.h"
 
-namespace crout::cuda {
+namespace crout::cuda::irr_lu_emulation_test {
 namespace {
 
 template <class T>
@@ -257,4 +257,4 @@ TYPED_TEST(IrrLuEmulationTest, PivotsThatAreTooSmallAreRaised) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::irr_lu_emulation_test

@@ -10,7 +10,7 @@
 #include "kernels/cuda/irr_lu/lu_kernels.cuh"
 #include "tests/gpu/irr_block_cases.h"
 
-namespace crout::cuda {
+namespace crout::cuda::irr_offsets_emulation_test {
 namespace {
 
 struct OnHost {
@@ -95,4 +95,4 @@ TEST(TrsmRecursionEmulationTest, TwoLeavesAtOffsets) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::irr_offsets_emulation_test

@@ -17,7 +17,7 @@
 #include "kernels/scalar.h"
 #include "tests/emulation/device_numbers.h"
 
-namespace crout::cuda {
+namespace crout::cuda::lu_panel_emulation_test {
 namespace {
 
 template <class T>
@@ -182,4 +182,4 @@ TEST(LuPanelEmulationTest, HaltsOnRequest) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::lu_panel_emulation_test

@@ -14,7 +14,7 @@
 #include "kernels/cuda/multifrontal/light_front.cuh"
 #include "tests/emulation/device_numbers.h"
 
-namespace crout::cuda {
+namespace crout::cuda::many_children_emulation_test {
 namespace {
 
 // Each thread handles a child, and there are more children than threads in a block.
@@ -139,4 +139,4 @@ TYPED_TEST(ManyChildrenEmulationTest, SolvesTheSameByAWarp) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::many_children_emulation_test

@@ -16,7 +16,7 @@
 #include "kernels/icm/sections.h"
 #include "tests/support/gallery.h"
 
-namespace crout::cuda {
+namespace crout::cuda::published_icm_emulation_test {
 namespace {
 
 constexpr int kTile = 8;
@@ -240,4 +240,4 @@ TYPED_TEST(PublishedIcmEmulationTest, EndsAsTheHostDoes) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::published_icm_emulation_test

@@ -18,7 +18,7 @@
 #include "kernels/scalar.h"
 #include "tests/emulation/device_numbers.h"
 
-namespace crout::cuda {
+namespace crout::cuda::small_front_emulation_test {
 namespace {
 
 constexpr double kMinPivot = 1e-3;
@@ -237,4 +237,4 @@ TYPED_TEST(SmallFrontEmulationTest, FactorsATreeInOneKernel) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::small_front_emulation_test

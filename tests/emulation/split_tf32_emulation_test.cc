@@ -11,7 +11,7 @@
 #include "kernels/cuda/crout_lu/split_tf32.cu"
 #include "tests/emulation/device_numbers.h"
 
-namespace crout::cuda {
+namespace crout::cuda::split_tf32_emulation_test {
 namespace {
 
 // The transposed TF32 parts of a real rows x columns matrix.
@@ -100,4 +100,4 @@ TEST(SplitTf32EmulationTest, PartsOfComplexFactorsMultiplyToTheirProduct) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::split_tf32_emulation_test

@@ -24,7 +24,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::cuda {
+namespace crout::cuda::traversal_test {
 namespace {
 
 using testing::PackedSparse;
@@ -329,4 +329,4 @@ TEST(TraversalTest, FactorsTheSameInLessMemory) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::traversal_test

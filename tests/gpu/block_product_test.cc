@@ -12,7 +12,7 @@
 #include "tests/gpu/vectors.h"
 #include "tests/gpu/wide.h"
 
-namespace crout::cuda {
+namespace crout::cuda::block_product_test {
 namespace {
 
 // The addend c: absent, a separate matrix, or the output.
@@ -286,4 +286,4 @@ TEST_F(BlockProductTest, AnEarlyStartChangesNothing) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::block_product_test

@@ -14,7 +14,7 @@
 #include "tests/gpu/wide.h"
 #include "tests/support/gallery.h"
 
-namespace crout::cuda {
+namespace crout::cuda::block_row_test {
 namespace {
 
 using testing::HostMatrix;
@@ -234,4 +234,4 @@ TEST_F(BlockRowTest, InterchangesOfRowsAreThoseOfLaswp) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::block_row_test

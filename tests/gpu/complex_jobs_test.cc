@@ -15,7 +15,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::complex_jobs_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -186,4 +186,4 @@ INSTANTIATE_TEST_SUITE_P(Types, GpuComplexJobsTest,
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::complex_jobs_test

@@ -19,7 +19,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::complex_methods_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -485,4 +485,4 @@ INSTANTIATE_TEST_SUITE_P(Types, GpuComplexMethodsTest,
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::complex_methods_test

@@ -20,7 +20,7 @@
 #include "kernels/jobs/factorize_mixed.h"
 #include "tests/gpu/gpu_testing.h"
 
-namespace crout {
+namespace crout::costs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -189,4 +189,4 @@ TEST_F(CostsTest, AutoIsNotSlowerThanTheVendorInComplexTypes) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::costs_test

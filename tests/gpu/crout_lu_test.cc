@@ -16,7 +16,7 @@
 #include "tests/gpu/gpu_testing.h"
 #include "tests/gpu/jobs.h"
 
-namespace crout::cuda {
+namespace crout::cuda::crout_lu_test {
 namespace {
 
 const StopRequested kNever = [] { return false; };
@@ -386,4 +386,4 @@ TEST_F(CroutLuTest, RefusesASmallWorkspace) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::crout_lu_test

@@ -11,7 +11,7 @@
 #include "tests/gpu/prepared_solves.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::crout_solve_test {
 namespace {
 
 using ::crout::testing::GalleryKind;
@@ -272,4 +272,4 @@ TEST_F(GpuCroutSolveTest, ErrorBoundAndRefinementUseIt) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::crout_solve_test

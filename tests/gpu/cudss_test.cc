@@ -21,7 +21,7 @@
 #include "tests/kernels/jobs/sparse_job_testing.h"
 #include "tests/kernels/sparse_lu_testing.h"
 
-namespace crout::testing {
+namespace crout::testing::cudss_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
@@ -376,4 +376,4 @@ TEST_F(CudssTest, FactorsAndSolvesSideBySide) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::cudss_test

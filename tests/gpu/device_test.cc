@@ -10,7 +10,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::device_test {
 namespace {
 
 using ::crout::testing::GalleryNamed;
@@ -144,4 +144,4 @@ TEST_F(GpuDeviceTest, PredictionsGrowWithTheWork) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::device_test

@@ -12,7 +12,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::direct_methods_test {
 namespace {
 
 using ::crout::testing::Gallery;
@@ -371,4 +371,4 @@ TEST_F(DirectMethodsTest, StopsBetweenPanels) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::direct_methods_test

@@ -13,7 +13,7 @@
 #include "tests/support/gallery.h"
 #include "tests/support/hard_matrices.h"
 
-namespace crout {
+namespace crout::echelon_test {
 namespace {
 
 class GpuEchelonTest : public GpuTest {
@@ -113,4 +113,4 @@ TEST_F(GpuEchelonTest, ToleranceRowsAndStop) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::echelon_test

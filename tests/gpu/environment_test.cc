@@ -16,7 +16,7 @@
 #include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
 
-namespace crout {
+namespace crout::environment_test {
 namespace {
 
 using ::crout::testing::RandomMatrix;
@@ -106,4 +106,4 @@ TEST_F(GpuEnvironmentTest, ChangesNoBit) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::environment_test

@@ -11,7 +11,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::factorize_test {
 namespace {
 
 using ::crout::testing::Gallery;
@@ -185,4 +185,4 @@ TEST_F(GpuFactorizeTest, WithoutTheMatrixLessIsKept) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::factorize_test

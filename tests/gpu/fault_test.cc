@@ -4,7 +4,7 @@
 // error lasts until the process ends.
 #include "tests/gpu/gpu_testing.h"
 
-namespace crout {
+namespace crout::fault_test {
 namespace {
 
 class FaultTest : public GpuTest {};
@@ -35,4 +35,4 @@ TEST_F(FaultTest, StickyErrorEndsTheHealth) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::fault_test

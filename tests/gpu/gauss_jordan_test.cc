@@ -8,7 +8,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::gauss_jordan_test {
 namespace {
 
 using ::crout::testing::GalleryNamed;
@@ -172,4 +172,4 @@ TEST_F(GaussJordanTest, RatioRejectsAPerturbedSolution) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::gauss_jordan_test

@@ -11,7 +11,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::icm_test {
 namespace {
 
 using ::crout::testing::GalleryNamed;
@@ -431,4 +431,4 @@ TEST_F(GpuIcmTest, StopsOnRequest) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::icm_test

@@ -16,7 +16,7 @@
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout::cuda {
+namespace crout::cuda::interchanges_test {
 namespace {
 
 // The shape of a factorization: rows, factored columns, and columns per block.
@@ -228,4 +228,4 @@ TEST_F(InterchangesTest, DeferredToTheEnd) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::interchanges_test

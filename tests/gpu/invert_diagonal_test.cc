@@ -13,7 +13,7 @@
 #include "tests/gpu/vectors.h"
 #include "tests/gpu/wide.h"
 
-namespace crout::cuda {
+namespace crout::cuda::invert_diagonal_test {
 namespace {
 
 constexpr int64_t kLuPadding = 3;
@@ -237,4 +237,4 @@ TEST_F(InvertDiagonalTest, ASingularFactorIsNotFinite) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::invert_diagonal_test

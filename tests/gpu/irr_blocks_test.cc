@@ -11,7 +11,7 @@
 #include "kernels/cuda/irr_lu/irr_blas.h"
 #include "tests/gpu/irr_lu_testing.h"
 
-namespace crout::cuda {
+namespace crout::cuda::irr_blocks_test {
 namespace {
 
 using testing::Member;
@@ -295,4 +295,4 @@ TEST_F(IrrBlocksTest, Laswp) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::irr_blocks_test

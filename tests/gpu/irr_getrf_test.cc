@@ -11,7 +11,7 @@
 #include "kernels/host/irr_lu/member_probe.h"
 #include "tests/gpu/irr_lu_testing.h"
 
-namespace crout::cuda {
+namespace crout::cuda::irr_getrf_test {
 namespace {
 
 using testing::FactoredMember;
@@ -303,4 +303,4 @@ TEST_F(IrrGetrfTest, OrdersMembersByTeamAndSize) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::irr_getrf_test

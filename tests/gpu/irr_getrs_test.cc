@@ -12,7 +12,7 @@
 #include "tests/gpu/irr_lu_testing.h"
 #include "tests/support/ratios.h"
 
-namespace crout::cuda {
+namespace crout::cuda::irr_getrs_test {
 namespace {
 
 using testing::Member;
@@ -159,4 +159,4 @@ TEST_F(IrrGetrsTest, RectangularMembersWithoutColumns) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::irr_getrs_test

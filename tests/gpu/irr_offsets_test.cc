@@ -5,7 +5,7 @@
 #include "tests/gpu/irr_block_cases.h"
 #include "tests/gpu/irr_lu_testing.h"
 
-namespace crout::cuda {
+namespace crout::cuda::irr_offsets_test {
 namespace {
 
 class IrrOffsetsTest : public IrrLuTest {
@@ -61,4 +61,4 @@ TEST_F(IrrOffsetsTest, Trsm) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::irr_offsets_test

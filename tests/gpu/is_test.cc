@@ -8,7 +8,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::is_test {
 namespace {
 
 using ::crout::testing::GalleryNamed;
@@ -150,4 +150,4 @@ TEST_F(GpuIsTest, SameBitsTwice) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::is_test

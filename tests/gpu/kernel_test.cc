@@ -8,7 +8,7 @@
 #include "kernels/cuda/device/cuda_device.h"
 #include "tests/gpu/announcement.h"
 
-namespace crout::cuda {
+namespace crout::cuda::kernel_test {
 namespace {
 
 std::string NameOfGpu() {
@@ -33,4 +33,4 @@ KernelTest::Stream KernelTest::MakeStream() {
   return {stream, &cudaStreamDestroy};
 }
 
-}  // namespace crout::cuda
+}  // namespace crout::cuda::kernel_test

@@ -14,7 +14,7 @@
 #include "tests/support/gallery.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::krylov_test {
 namespace {
 
 template <class T>
@@ -152,4 +152,4 @@ INSTANTIATE_TEST_SUITE_P(Factors, GpuGmresTest,
                          ::testing::Values(DType::kFloat64, DType::kFloat32));
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::krylov_test

@@ -11,7 +11,7 @@
 #include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::large_members_test {
 namespace {
 
 using testing::BatchJobs;
@@ -188,4 +188,4 @@ TEST_F(LargeMembersTest, ThinOnesReserveNothingForThem) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::large_members_test

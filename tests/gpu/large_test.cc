@@ -15,7 +15,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/failpoints.h"
 
-namespace crout {
+namespace crout::large_test {
 namespace {
 
 constexpr int64_t kN = 46'400;  // kN * kN > 2^31
@@ -139,4 +139,4 @@ TEST_F(GpuLargeTest, TheSecondFactorizationAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::large_test

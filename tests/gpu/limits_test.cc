@@ -16,7 +16,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout::cuda {
+namespace crout::cuda::limits_test {
 namespace {
 
 using ::crout::testing::GalleryNamed;
@@ -204,4 +204,4 @@ TEST(DeviceLimitsTest, SizesFitWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::limits_test

@@ -7,7 +7,7 @@
 #include "kernels/scalar.h"
 #include "tests/gpu/ops_testing.h"
 
-namespace crout {
+namespace crout::ops_convert_test {
 namespace {
 
 template <class Out>
@@ -183,4 +183,4 @@ TEST_F(OpsTest, ExportUndoesImport) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::ops_convert_test

@@ -10,7 +10,7 @@
 #include "kernels/scalar.h"
 #include "tests/gpu/ops_testing.h"
 
-namespace crout {
+namespace crout::ops_factor_test {
 namespace {
 
 // Returns the statistics of the factor `lu`. The probe uses the matrix `lu`.
@@ -85,4 +85,4 @@ TEST_F(OpsTest, FactorStatsKeepNanAndZeroPivots) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::ops_factor_test

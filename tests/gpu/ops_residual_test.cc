@@ -8,7 +8,7 @@
 #include "kernels/scalar.h"
 #include "tests/gpu/ops_testing.h"
 
-namespace crout {
+namespace crout::ops_residual_test {
 namespace {
 
 template <class T>
@@ -123,4 +123,4 @@ TEST_F(OpsTest, ComponentwiseErrorsAreTheHosts) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::ops_residual_test

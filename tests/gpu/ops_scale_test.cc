@@ -8,7 +8,7 @@
 #include "kernels/scalar.h"
 #include "tests/gpu/ops_testing.h"
 
-namespace crout {
+namespace crout::ops_scale_test {
 namespace {
 
 template <class T>
@@ -106,4 +106,4 @@ TEST_F(OpsTest, ColumnScalesAreTheHosts) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::ops_scale_test

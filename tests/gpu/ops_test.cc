@@ -10,7 +10,7 @@
 #include "kernels/scalar.h"
 #include "tests/gpu/ops_testing.h"
 
-namespace crout {
+namespace crout::ops_test {
 namespace {
 
 TEST(NearTest, RejectsWhatIsFurtherAway) {
@@ -201,4 +201,4 @@ TEST_F(OpsTest, EmptyMatricesReportZeros) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::ops_test

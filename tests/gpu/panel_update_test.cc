@@ -14,7 +14,7 @@
 #include "tests/gpu/vectors.h"
 #include "tests/gpu/wide.h"
 
-namespace crout::cuda {
+namespace crout::cuda::panel_update_test {
 namespace {
 
 constexpr int64_t kBegin = 5;    // number of factored columns before the panel
@@ -244,4 +244,4 @@ TEST_F(PanelUpdateTest, OverlapChangesNothing) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::panel_update_test

@@ -15,7 +15,7 @@
 #include "kernels/factorization.h"
 #include "kernels/jobs/factorize.h"
 
-namespace crout {
+namespace crout::plugin_test {
 namespace {
 
 constexpr int64_t kN = 64;
@@ -84,4 +84,4 @@ TEST(GpuPluginTest, RefusesAGpuThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::plugin_test

@@ -17,7 +17,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::production_test {
 namespace {
 
 class GpuProductionTest : public GpuTest {
@@ -132,4 +132,4 @@ TEST_F(GpuProductionTest, Float64BeyondThirtyTwoBits) { FactorsAndSolves<double>
 TEST_F(GpuProductionTest, Float32BeyondThirtyTwoBits) { FactorsAndSolves<float>(46'400); }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::production_test

@@ -11,7 +11,7 @@
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::published_icm_test {
 namespace {
 
 using ::crout::testing::kThreshold;
@@ -162,4 +162,4 @@ TEST_F(GpuPublishedIcmTest, ComplexMatricesAndStarts) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::published_icm_test

@@ -9,7 +9,7 @@
 #include "tests/support/matrices.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::real_matrices_test {
 namespace {
 
 using ::crout::testing::kThreshold;
@@ -70,4 +70,4 @@ TEST_F(GpuRealMatricesTest, FactorAndSolve) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::real_matrices_test

@@ -14,7 +14,7 @@
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout::cuda {
+namespace crout::cuda::residual_test {
 namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
@@ -230,4 +230,4 @@ TYPED_TEST(BackwardErrorTest, OfSpecialNumbers) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::residual_test

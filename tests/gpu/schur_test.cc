@@ -12,7 +12,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::schur_test {
 namespace {
 
 using ::crout::testing::Packed;
@@ -103,4 +103,4 @@ TEST_F(GpuSchurTest, DirectSolversThroughTheirPipeline) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::schur_test

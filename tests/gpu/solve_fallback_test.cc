@@ -13,7 +13,7 @@
 #include "tests/gpu/prepared_solves.h"
 #include "tests/support/ratios.h"
 
-namespace crout {
+namespace crout::solve_fallback_test {
 namespace {
 
 using ::crout::testing::GalleryNamed;
@@ -218,4 +218,4 @@ TEST_F(GpuSolveFallbackTest, LargeFloat32FactorsAreAsAccurateAsSubstitution) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::solve_fallback_test

@@ -13,7 +13,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/solve_cases.h"
 
-namespace crout {
+namespace crout::solve_test {
 namespace {
 
 using ::crout::testing::ComplexMatrix;
@@ -203,4 +203,4 @@ TEST_F(GpuSolveTest, ComponentwiseRefinementCorrects) {
 TEST_F(GpuSolveTest, ErrorsAtTheEndOfTheRange) { testing::ExpectErrorsAtTheEndOfTheRange(Gpu()); }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::solve_test

@@ -14,7 +14,7 @@
 #include "tests/gpu/jobs.h"
 #include "tests/support/packed_sparse.h"
 
-namespace crout {
+namespace crout::sparse_ops_test {
 namespace {
 
 using ::crout::testing::ComplexMatrix;
@@ -290,4 +290,4 @@ TYPED_TEST(SparseOpsTest, FactorsHaveTheBitsOfTheDenseForm) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::sparse_ops_test

@@ -11,7 +11,7 @@
 #include "tests/kernels/jobs/sparse_job_testing.h"
 #include "tests/kernels/sparse_lu_testing.h"
 
-namespace crout {
+namespace crout::sparse_progress_test {
 namespace {
 
 class SparseProgressTest : public GpuTest {};
@@ -50,4 +50,4 @@ TEST_F(SparseProgressTest, ReportsTheNumberOfFinalColumns) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::sparse_progress_test

@@ -15,7 +15,7 @@
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout::cuda {
+namespace crout::cuda::split_tf32_test {
 namespace {
 
 using Limits = std::numeric_limits<float>;
@@ -177,4 +177,4 @@ TEST_F(SplitTf32Test, NothingAfterAHalt) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::split_tf32_test

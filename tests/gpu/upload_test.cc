@@ -8,7 +8,7 @@
 
 #include "tests/gpu/gpu_testing.h"
 
-namespace crout {
+namespace crout::upload_test {
 namespace {
 
 class UploadTest : public GpuTest {};
@@ -206,4 +206,4 @@ TEST_F(UploadTest, UploaderMayDieInItsOwnCallback) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::upload_test

@@ -12,7 +12,7 @@
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/vectors.h"
 
-namespace crout::cuda {
+namespace crout::cuda::wide_range_residual_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -210,4 +210,4 @@ TEST_F(WideRangeResidualTest, NothingLeftIsNoError) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::wide_range_residual_test

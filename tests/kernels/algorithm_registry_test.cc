@@ -11,7 +11,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/toy_lu.h"
 
-namespace crout {
+namespace crout::algorithm_registry_test {
 namespace {
 
 using testing::FailsWith;
@@ -203,4 +203,4 @@ TEST_F(RegistryTest, PredictionsGrow) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::algorithm_registry_test

@@ -11,7 +11,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::complex_gallery_test {
 namespace {
 
 bool Fits(const std::string& kind, DType dtype) {
@@ -143,4 +143,4 @@ INSTANTIATE_TEST_SUITE_P(Some, LargeComplexSolveTest,
                          TestName);
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::complex_gallery_test

@@ -14,7 +14,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::complex_methods_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -270,4 +270,4 @@ TEST(ComplexGetrfPanelsTest, FactorsNamesTheZeroPivotAndStops) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::complex_methods_test

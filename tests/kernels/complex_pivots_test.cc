@@ -10,7 +10,7 @@
 #include "tests/support/method_runner.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::complex_pivots_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -112,4 +112,4 @@ INSTANTIATE_TEST_SUITE_P(Types, ComplexPivotsTest,
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::complex_pivots_test

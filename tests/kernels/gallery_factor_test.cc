@@ -13,7 +13,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::gallery_factor_test {
 namespace {
 
 bool FitsFloat32(const std::string& kind) { return kind.find("_f64") == std::string::npos; }
@@ -166,4 +166,4 @@ INSTANTIATE_TEST_SUITE_P(WithoutPivoting, LargeGalleryFactorTest,
                          TestName);
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::gallery_factor_test

@@ -12,7 +12,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::gallery_solve_test {
 namespace {
 
 struct Pair {
@@ -164,4 +164,4 @@ TEST(DTypeTest, EveryCombinationOfTypesSolves) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::gallery_solve_test

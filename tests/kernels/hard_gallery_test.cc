@@ -21,7 +21,7 @@
 #include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
 
-namespace crout::testing {
+namespace crout::testing::hard_gallery_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
@@ -353,4 +353,4 @@ INSTANTIATE_TEST_SUITE_P(Types, HardGalleryTest, ::testing::ValuesIn(kDTypes),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::hard_gallery_test

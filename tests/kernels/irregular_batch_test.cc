@@ -8,7 +8,7 @@
 
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::irregular_batch_test {
 namespace {
 
 constexpr int64_t kBillion = 1'000'000'000;
@@ -109,4 +109,4 @@ TEST(IrregularBatchTest, RefusesSumsThatOverflow) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::irregular_batch_test

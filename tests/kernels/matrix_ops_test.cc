@@ -17,7 +17,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::matrix_ops_test {
 namespace {
 
 class MatrixOpsTest : public ::testing::Test {
@@ -491,4 +491,4 @@ TEST_F(MatrixOpsTest, InspectFactorFindsNanAnywhere) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::matrix_ops_test

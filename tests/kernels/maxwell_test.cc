@@ -14,7 +14,7 @@
 #include "kernels/util/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::maxwell_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
@@ -119,4 +119,4 @@ TEST(MaxwellTest, SolvesToRoundoffAfterOneRefinement) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::maxwell_test

@@ -21,7 +21,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/triplets.h"
 
-namespace crout::testing {
+namespace crout::testing::operand_test {
 namespace {
 
 constexpr double kRoundoff = 0x1p-53;
@@ -306,4 +306,4 @@ TEST_F(OperandTest, RcondOfAnInverseAndOfOneWithScales) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::operand_test

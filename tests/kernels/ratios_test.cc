@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace crout::testing {
+namespace crout::testing::ratios_test {
 namespace {
 
 constexpr int64_t kN = 3;
@@ -218,4 +218,4 @@ TEST(GalleryTest, WithConditionHasThatCondition) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::ratios_test

@@ -10,7 +10,7 @@
 #include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/support/device_under_test.h"
 
-namespace crout::testing {
+namespace crout::testing::real_batches_test {
 namespace {
 
 class RealBatchesTest : public ::testing::Test {
@@ -70,4 +70,4 @@ TEST_F(RealBatchesTest, ADomainDecomposition) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::real_batches_test

@@ -15,7 +15,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::real_matrices_test {
 namespace {
 
 constexpr int64_t kLargest = kSanitized ? 150 : 1500;
@@ -111,4 +111,4 @@ TEST_F(RealMatricesTest, FactorAndSolve) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::real_matrices_test

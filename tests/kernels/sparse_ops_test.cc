@@ -15,7 +15,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_ops_test {
 namespace {
 
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose};
@@ -285,4 +285,4 @@ TEST(SparseBytesTest, AreThoseOfItsArrays) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_ops_test

@@ -28,7 +28,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_oracle_test {
 namespace {
 
 constexpr int64_t kLargest = kSanitized ? 500 : 2000;
@@ -206,4 +206,4 @@ TEST_F(SparseOracleTest, SolvesWhatLapackSolves) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_oracle_test

@@ -16,7 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::config_test {
 namespace {
 
 std::variant<Config, int> Parse(std::vector<std::string> arguments) {
@@ -199,4 +199,4 @@ TEST(ConfigTest, WordsAreListedAndMayBeInAnyCase) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::config_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace crout {
+namespace crout::memory_return_test {
 namespace {
 
 using std::chrono::seconds;
@@ -63,4 +63,4 @@ TEST_F(MemoryReturnTest, NeverWhereThatIsInfinite) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::memory_return_test

@@ -13,7 +13,7 @@
 
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::service_manager_test {
 namespace {
 
 // The notification socket of a service manager. A `name` that begins with @ is in the abstract
@@ -67,4 +67,4 @@ TEST(ServiceManagerTest, DoesNothingWithoutAServiceManager) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::service_manager_test

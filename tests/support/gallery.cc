@@ -30,15 +30,6 @@ To Element(From x) {
 
 HostMatrix Zero(int64_t n) { return HostMatrix(n * n, 0.0); }
 
-template <class F>
-HostMatrix Generate(int64_t n, F f) {
-  HostMatrix a(n * n);
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t i = 0; i < n; ++i) a[i + j * n] = f(i, j);
-  }
-  return a;
-}
-
 HostMatrix Random(int64_t n) { return RandomMatrix(n, n, 1); }
 
 HostMatrix DiagonallyDominant(int64_t n) {
@@ -115,7 +106,7 @@ HostMatrix NearOverflow(int64_t n) { return Scaled(DiagonallyDominant(n), 0x1p11
 HostMatrix NearUnderflow64(int64_t n) { return Scaled(DiagonallyDominant(n), 0x1p-1010); }
 HostMatrix NearOverflow64(int64_t n) { return Scaled(DiagonallyDominant(n), 0x1p1000); }
 
-int64_t Never(int64_t) { return 0; }
+int64_t NeverSingular(int64_t) { return 0; }
 int64_t AtFirst(int64_t n) { return n > 0 ? 1 : 0; }
 int64_t AtLast(int64_t n) { return n; }
 int64_t AtHalf(int64_t n) { return n > 0 ? n / 2 + 1 : 0; }
@@ -174,25 +165,25 @@ ComplexMatrix Helmholtz(int64_t n) {
 
 const std::vector<GalleryKind>& Gallery() {
   static const auto* kinds = new std::vector<GalleryKind>{
-      {"random", Random, Never, false},
-      {"diagonally_dominant", DiagonallyDominant, Never, true},
-      {"upper_triangular", UpperTriangular, Never, true},
-      {"lower_triangular", LowerTriangular, Never, true},
-      {"gfpp", Gfpp, Never, true},
-      {"graded", Graded, Never, false},
-      {"hilbert", Hilbert, Never, false},
-      {"frank", Frank, Never, false},
-      {"shift", Shift, Never, true},
-      {"condition_sqrt", SqrtInverseEpsilon, Never, false},
-      {"condition_inverse", InverseEpsilon, Never, false},
+      {"random", Random, NeverSingular, false},
+      {"diagonally_dominant", DiagonallyDominant, NeverSingular, true},
+      {"upper_triangular", UpperTriangular, NeverSingular, true},
+      {"lower_triangular", LowerTriangular, NeverSingular, true},
+      {"gfpp", Gfpp, NeverSingular, true},
+      {"graded", Graded, NeverSingular, false},
+      {"hilbert", Hilbert, NeverSingular, false},
+      {"frank", Frank, NeverSingular, false},
+      {"shift", Shift, NeverSingular, true},
+      {"condition_sqrt", SqrtInverseEpsilon, NeverSingular, false},
+      {"condition_inverse", InverseEpsilon, NeverSingular, false},
       {"zero", Zero, AtFirst, false},
       {"zero_first_column", ZeroFirst, AtFirst, false},
       {"zero_last_column", ZeroLast, AtLast, false},
       {"zero_half_columns", ZeroHalf, AtHalf, false},
-      {"near_underflow", NearUnderflow, Never, true},
-      {"near_overflow", NearOverflow, Never, true},
-      {"near_underflow_f64", NearUnderflow64, Never, true},
-      {"near_overflow_f64", NearOverflow64, Never, true},
+      {"near_underflow", NearUnderflow, NeverSingular, true},
+      {"near_overflow", NearOverflow, NeverSingular, true},
+      {"near_underflow_f64", NearUnderflow64, NeverSingular, true},
+      {"near_overflow_f64", NearOverflow64, NeverSingular, true},
   };
   return *kinds;
 }
@@ -207,9 +198,9 @@ const GalleryKind& GalleryNamed(const std::string& name) {
 const std::vector<ComplexGalleryKind>& ComplexGallery() {
   static const auto* kinds = [] {
     auto* all = new std::vector<ComplexGalleryKind>{
-        {"complex_random", ComplexRandom, Never, false},
-        {"hermitian", Hermitian, Never, false},
-        {"helmholtz", Helmholtz, Never, true},
+        {"complex_random", ComplexRandom, NeverSingular, false},
+        {"hermitian", Hermitian, NeverSingular, false},
+        {"helmholtz", Helmholtz, NeverSingular, true},
     };
     for (const GalleryKind& kind : Gallery()) {
       if (kind.name == "gfpp") continue;

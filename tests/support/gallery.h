@@ -60,6 +60,16 @@ ComplexMatrix GalleryMatrix(const std::string& name, int64_t n, DType dtype);
 // The orders 0, 1, 2, 3, 5, 10, 33 and 129. Selected tests also use 1000.
 const std::vector<int64_t>& GallerySizes();
 
+// Returns the n x n matrix with the elements f(i, j).
+template <class F>
+HostMatrix Generate(int64_t n, F f) {
+  HostMatrix a(n * n);
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t i = 0; i < n; ++i) a[i + j * n] = f(i, j);
+  }
+  return a;
+}
+
 // rows x cols, uniform in [-1, 1). The values depend on `seed` and `rows`.
 HostMatrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed);
 

@@ -13,15 +13,6 @@
 namespace crout::testing {
 namespace {
 
-template <class F>
-HostMatrix Generate(int64_t n, F f) {
-  HostMatrix a(n * n);
-  for (int64_t j = 0; j < n; ++j) {
-    for (int64_t i = 0; i < n; ++i) a[i + j * n] = f(i, j);
-  }
-  return a;
-}
-
 // Calls visit(v, w) for each pair of neighbours v < w in a grid of m x m points.
 template <class Visit>
 void ForNeighbours(int64_t m, const Visit& visit) {

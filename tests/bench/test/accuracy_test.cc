@@ -12,7 +12,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::bench {
+namespace crout::bench::accuracy_test {
 namespace {
 
 using ::crout::testing::FactorRequest;
@@ -110,4 +110,4 @@ TEST(AccuracyTest, PatternsMarkZeroAndNonFiniteCells) {
 }
 
 }  // namespace
-}  // namespace crout::bench
+}  // namespace crout::bench::accuracy_test

@@ -6,7 +6,7 @@
 #include "kernels/icm/sections.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::bench {
+namespace crout::bench::cases_test {
 namespace {
 
 using ::crout::testing::FailsWith;
@@ -125,4 +125,4 @@ TEST(CasesTest, Families) {
 }
 
 }  // namespace
-}  // namespace crout::bench
+}  // namespace crout::bench::cases_test

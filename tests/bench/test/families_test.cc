@@ -13,7 +13,7 @@
 #include "tests/support/matrices.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::bench {
+namespace crout::bench::families_test {
 namespace {
 
 using ::crout::testing::FailsWith;
@@ -235,4 +235,4 @@ TEST(FamiliesTest, PerturbationStaysWithinItsBoundAndKeepsZeros) {
 }
 
 }  // namespace
-}  // namespace crout::bench
+}  // namespace crout::bench::families_test

@@ -11,7 +11,7 @@
 #include "kernels/host/device/host_device.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::bench {
+namespace crout::bench::runner_test {
 namespace {
 
 using ::crout::testing::FailsWith;
@@ -323,4 +323,4 @@ TEST_F(RunnerTest, TheTextHasALineForEveryCase) {
 }
 
 }  // namespace
-}  // namespace crout::bench
+}  // namespace crout::bench::runner_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/status_matchers.h"
 
-namespace crout::bench {
+namespace crout::bench::timing_test {
 namespace {
 
 using ::crout::testing::FailsWith;
@@ -110,4 +110,4 @@ TEST(TimingTest, MedianMeanDeviationMinimumAndMaximum) {
 }
 
 }  // namespace
-}  // namespace crout::bench
+}  // namespace crout::bench::timing_test

@@ -10,7 +10,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::block_lu_test {
 namespace {
 
 FactorRequest Request() {
@@ -126,4 +126,4 @@ TEST(BlockLuTest, StopsBetweenTiles) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::block_lu_test

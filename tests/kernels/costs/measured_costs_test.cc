@@ -19,7 +19,7 @@
 #include "kernels/host/device/host_device.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::measured_costs_test {
 namespace {
 
 using testing::FailsWith;
@@ -389,4 +389,4 @@ TEST_F(KeptCostsTest, WhereMeasuringFailsTheTablesStay) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::measured_costs_test

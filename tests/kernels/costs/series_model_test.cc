@@ -12,7 +12,7 @@
 
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::series_model_test {
 namespace {
 
 constexpr double kFactor = 40;  // seconds of a factorization
@@ -321,4 +321,4 @@ TEST(SeriesModelTest, AFailedStepDoesNotChangeTheEstimates) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::series_model_test

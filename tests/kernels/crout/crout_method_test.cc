@@ -6,7 +6,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::crout_method_test {
 namespace {
 
 class CroutMethodTest : public ::testing::Test {
@@ -106,4 +106,4 @@ TEST_F(CroutMethodTest, StopsBetweenBlocks) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::crout_method_test

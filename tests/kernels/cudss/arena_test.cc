@@ -11,7 +11,7 @@
 #include "kernels/cuda/cudss/library.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::cuda {
+namespace crout::cuda::arena_test {
 namespace {
 
 constexpr size_t kPiece = CudssArena::kAlignment;
@@ -104,4 +104,4 @@ TEST(CudssLibraryTest, TheErrorNamesThePackageToInstall) {
 }
 
 }  // namespace
-}  // namespace crout::cuda
+}  // namespace crout::cuda::arena_test

@@ -12,7 +12,7 @@
 #include "tests/support/failpoints.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::calibration_test {
 namespace {
 
 // Only advances the clock by the given time, which is far longer than the real time of a call.
@@ -142,4 +142,4 @@ TEST_F(CalibrationTest, WhereOneFailsAllStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::calibration_test

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-namespace crout {
+namespace crout::cgroup_memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ TEST(SystemMemoryTest, IsWithinTheMachineAndTheGroup) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cgroup_memory_test

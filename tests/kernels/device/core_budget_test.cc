@@ -16,7 +16,7 @@
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::core_budget_test {
 namespace {
 
 TEST(CoreBudgetTest, NeverLeasesMoreThanThereAre) {
@@ -153,4 +153,4 @@ TEST(HostDeviceTest, BitsDoNotDependOnTheLoad) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::core_budget_test

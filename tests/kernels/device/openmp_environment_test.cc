@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace crout {
+namespace crout::openmp_environment_test {
 namespace {
 
 // NOLINTBEGIN(concurrency-mt-unsafe): the program has one thread.
@@ -51,4 +51,4 @@ TEST(OpenMpEnvironmentTest, LeavesASetPolicyAlone) {
 // NOLINTEND(concurrency-mt-unsafe)
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::openmp_environment_test

@@ -9,7 +9,7 @@
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::resident_memory_test {
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
@@ -89,4 +89,4 @@ INSTANTIATE_TEST_SUITE_P(Types, ResidentMemoryTest,
                                            DType::kComplex128));
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::resident_memory_test

@@ -13,7 +13,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::strips_test {
 namespace {
 
 // Operations per column; so many that strips are as narrow as possible.
@@ -76,4 +76,4 @@ TEST_F(StripsTest, AScopeRestoresTheOuterOne) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::strips_test

@@ -18,7 +18,7 @@
 #include "tests/support/hard_matrices.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::echelon_form_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -382,4 +382,4 @@ TYPED_TEST(EchelonFormTest, EmptyZeroAndWrong) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::echelon_form_test

@@ -8,7 +8,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::gauss_jordan_test {
 namespace {
 
 class GaussJordanTest : public ::testing::TestWithParam<DType> {
@@ -124,4 +124,4 @@ INSTANTIATE_TEST_SUITE_P(Types, GaussJordanTest,
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::gauss_jordan_test

@@ -9,7 +9,7 @@
 #include "tests/support/matrices.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::getrf_panels_test {
 namespace {
 
 constexpr int64_t kN = 2100;  // five panels, the last one narrow
@@ -59,4 +59,4 @@ TEST_F(GetrfPanelsTest, StopsBetweenPanelsAndReportsProgress) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::getrf_panels_test

@@ -10,7 +10,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::icm_failures_test {
 namespace {
 
 class IcmFailuresTest : public ::testing::Test {
@@ -135,4 +135,4 @@ TEST_F(IcmFailuresTest, AStartOfAnotherOrderOrTypeIsRefused) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::icm_failures_test

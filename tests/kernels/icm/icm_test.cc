@@ -11,7 +11,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::icm_test {
 namespace {
 
 struct Iterated {
@@ -246,4 +246,4 @@ TEST_F(IcmTest, SeveralCoresGiveAFactorToo) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::icm_test

@@ -12,7 +12,7 @@
 #include "kernels/numerics/permutation.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::iterative_crout_test {
 namespace {
 
 TEST(PivotRuleTest, BoundsAreAsWritten) {
@@ -190,4 +190,4 @@ TEST(FinishRunTest, EveryOutcomeHasItsStatus) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::iterative_crout_test

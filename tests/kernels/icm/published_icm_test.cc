@@ -16,7 +16,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::published_icm_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -400,4 +400,4 @@ TEST_F(PublishedIcmTest, ParametersThatItHasNoUseForAreRefused) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::published_icm_test

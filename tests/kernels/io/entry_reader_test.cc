@@ -19,7 +19,7 @@
 #include "kernels/scalar.h"
 #include "kernels/stop_requested.h"
 
-namespace crout {
+namespace crout::entry_reader_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -229,4 +229,4 @@ TEST_P(EntryReaderTest, RefusesAnotherNumberOfBytes) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::entry_reader_test

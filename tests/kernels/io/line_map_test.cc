@@ -16,7 +16,7 @@
 #include "kernels/util/digest.h"
 #include "tests/kernels/io/matrix_market_testing.h"
 
-namespace crout {
+namespace crout::line_map_test {
 namespace {
 
 using Symmetry = MatrixMarketHeader::Symmetry;
@@ -185,4 +185,4 @@ TEST(LineMapReaderTest, NoMapWithoutARequestOrForArrays) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::line_map_test

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "tests/kernels/io/matrix_market_testing.h"
 
-namespace crout {
+namespace crout::matrix_market_errors_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -305,4 +305,4 @@ TEST(MatrixMarketErrorsTest, GzipThatExpandsTooFar) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::matrix_market_errors_test

@@ -19,7 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "tests/kernels/io/matrix_market_testing.h"
 
-namespace crout {
+namespace crout::matrix_market_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -188,4 +188,4 @@ TEST_F(MatrixMarketFilesTest, EveryMalformedFileGetsItsVerdict) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::matrix_market_files_test

@@ -17,7 +17,7 @@
 #include "tests/kernels/io/matrix_market_testing.h"
 #include "tests/support/counted_heap.h"
 
-namespace crout {
+namespace crout::matrix_market_memory_test {
 namespace {
 
 using testing::CountedHeap;
@@ -307,4 +307,4 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::matrix_market_memory_test

@@ -20,7 +20,7 @@
 #include "tests/kernels/io/matrix_market_testing.h"
 #include "tests/support/gate.h"
 
-namespace crout {
+namespace crout::matrix_market_reader_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -414,4 +414,4 @@ TEST(MatrixMarketStopTest, StopsWhileASymmetricArrayIsExpanded) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::matrix_market_reader_test

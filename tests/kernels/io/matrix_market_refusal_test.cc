@@ -12,7 +12,7 @@
 #include "tests/kernels/io/matrix_market_testing.h"
 #include "tests/support/refused_allocations.h"
 
-namespace crout {
+namespace crout::matrix_market_refusal_test {
 namespace {
 
 // Returns when every task scheduled so far has ended: tasks start in order, and the latch opens
@@ -58,4 +58,4 @@ TEST(MatrixMarketRefusalTest, OnThreadsThatParse) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::matrix_market_refusal_test

@@ -11,7 +11,7 @@
 #include "kernels/sparse_view.h"
 #include "kernels/stop_requested.h"
 
-namespace crout {
+namespace crout::sparse_block_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -110,4 +110,4 @@ TEST_F(SparseBlockTest, NamesWhatIsBeyondTheType) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::sparse_block_test

@@ -15,7 +15,7 @@
 #include "tests/kernels/irregular_batch_testing.h"
 #include "tests/support/ratios.h"
 
-namespace crout::testing {
+namespace crout::testing::irr_getrf_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -315,4 +315,4 @@ TEST(IrrGetrfRealMatricesTest, SeqPeleAsOneBatch) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::irr_getrf_test

@@ -10,7 +10,7 @@
 #include "tests/kernels/irregular_batch_testing.h"
 #include "tests/support/ratios.h"
 
-namespace crout::testing {
+namespace crout::testing::irr_getrs_test {
 namespace {
 
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
@@ -213,4 +213,4 @@ TEST(IrrGetrsChecksTest, StopsBetweenMembers) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::irr_getrs_test

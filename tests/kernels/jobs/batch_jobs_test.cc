@@ -9,7 +9,7 @@
 #include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/support/device_under_test.h"
 
-namespace crout::testing {
+namespace crout::testing::batch_jobs_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -148,4 +148,4 @@ TYPED_TEST(BatchJobsTest, BadMembersDoNotAffectOthers) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::batch_jobs_test

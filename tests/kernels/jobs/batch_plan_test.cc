@@ -11,7 +11,7 @@
 #include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/support/fake_device.h"
 
-namespace crout::testing {
+namespace crout::testing::batch_plan_test {
 namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -182,4 +182,4 @@ TEST_F(BatchPlanTest, StoppedJobsAndFailedAllocationsLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::batch_plan_test

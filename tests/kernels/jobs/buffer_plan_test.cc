@@ -13,7 +13,7 @@
 #include "tests/support/counting_resource.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::buffer_plan_test {
 namespace {
 
 constexpr Lifetime kKept = {0, Lifetime::kInResult};
@@ -96,4 +96,4 @@ TEST_F(BufferPlanTest, RefusesASumThatOverflows) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::buffer_plan_test

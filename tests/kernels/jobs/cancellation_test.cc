@@ -14,7 +14,7 @@
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::cancellation_test {
 namespace {
 
 constexpr int64_t kN = 40;
@@ -110,4 +110,4 @@ TEST_F(CancellationTest, BrokenDeviceIsUnavailable) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::cancellation_test

@@ -21,7 +21,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::complex_jobs_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -405,4 +405,4 @@ INSTANTIATE_TEST_SUITE_P(All, ComplexDirectSolveTest,
                                            Types{kF32, kF32, kC64}));
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::complex_jobs_test

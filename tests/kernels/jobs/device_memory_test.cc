@@ -11,7 +11,7 @@
 #include "tests/support/packed_sparse.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::device_memory_test {
 namespace {
 
 constexpr int64_t kN = 30;
@@ -202,4 +202,4 @@ TEST_F(DeviceMemoryTest, SizesThatDoNotExistAreRefused) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::device_memory_test

@@ -12,7 +12,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::direct_solve_test {
 namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -252,4 +252,4 @@ TEST_F(DirectSolveTest, SurvivesEveryFailedAllocation) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::direct_solve_test

@@ -18,7 +18,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::dynamic_batch_test {
 namespace {
 
 // A caller's system in host memory. Not moved, because the job stores pointers to it.
@@ -254,4 +254,4 @@ TEST_F(DynamicBatchJobsTest, StoppingEndsAll) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::dynamic_batch_test

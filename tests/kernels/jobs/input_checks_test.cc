@@ -13,7 +13,7 @@
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::input_checks_test {
 namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -215,4 +215,4 @@ TEST_F(InputChecksTest, EmptySystems) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::input_checks_test

@@ -21,7 +21,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::mixed_precision_test {
 namespace {
 
 using Complex = std::complex<double>;
@@ -354,4 +354,4 @@ TEST_F(MixedPrecisionTest, ReservesWhatEitherFactorTakes) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::mixed_precision_test

@@ -11,7 +11,7 @@
 #include "tests/support/preparing_solver.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::prepared_factor_test {
 namespace {
 
 constexpr int64_t kN = 12;
@@ -278,4 +278,4 @@ TEST_F(InaccurateSolverTest, AFactorInFloat32IsHeldToItsOwnRoundoff) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::prepared_factor_test

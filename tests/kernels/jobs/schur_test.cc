@@ -13,7 +13,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::schur_test {
 namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -480,4 +480,4 @@ TEST_F(SchurTest, StaysWithinItsDeclarationAndSurvivesFailedAllocations) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::schur_test

@@ -11,7 +11,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing::series_steps {
+namespace crout::testing::series_steps::series_change_test {
 namespace {
 
 template <class T>
@@ -333,4 +333,4 @@ TYPED_TEST(SeriesChangeTest, ValuesThatAreNoneLeaveTheMatrixAsItWas) {
 }
 
 }  // namespace
-}  // namespace crout::testing::series_steps
+}  // namespace crout::testing::series_steps::series_change_test

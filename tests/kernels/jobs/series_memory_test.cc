@@ -10,7 +10,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing::series_steps {
+namespace crout::testing::series_steps::series_memory_test {
 namespace {
 
 class SeriesMemoryTest : public ::testing::Test {
@@ -123,4 +123,4 @@ TEST(SeriesPlanTest, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace crout::testing::series_steps
+}  // namespace crout::testing::series_steps::series_memory_test

@@ -11,7 +11,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing::series_steps {
+namespace crout::testing::series_steps::series_start_test {
 namespace {
 
 // B has one column in the first step and two in later steps, so that the previous X cannot be the
@@ -157,4 +157,4 @@ TYPED_TEST(SeriesStartTest, AStepThatFactorsAnewHasTheBitsThatItHasWithoutAStart
 }
 
 }  // namespace
-}  // namespace crout::testing::series_steps
+}  // namespace crout::testing::series_steps::series_start_test

@@ -14,7 +14,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing::series_steps {
+namespace crout::testing::series_steps::series_step_test {
 namespace {
 
 TYPED_TEST_SUITE(SeriesStepTest, Types);
@@ -403,4 +403,4 @@ TYPED_TEST(SeriesStepTest, StopsBetweenIterations) {
 }
 
 }  // namespace
-}  // namespace crout::testing::series_steps
+}  // namespace crout::testing::series_steps::series_step_test

@@ -9,7 +9,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::singular_test {
 namespace {
 
 class SingularTest : public ::testing::TestWithParam<const char*> {
@@ -146,4 +146,4 @@ TEST_P(WithoutPivotingTest, AZeroPivotYieldsNoConditionOrDeterminant) {
 INSTANTIATE_TEST_SUITE_P(All, WithoutPivotingTest, ::testing::Values("cm", "icm", "block_lu"));
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::singular_test

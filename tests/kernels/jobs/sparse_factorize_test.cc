@@ -17,7 +17,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_factorize_test {
 namespace {
 
 constexpr int64_t kN = 70;
@@ -268,4 +268,4 @@ TEST_F(SparseFactorizeTest, RefusesAnUploadOfAnotherSize) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_factorize_test

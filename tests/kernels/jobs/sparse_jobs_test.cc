@@ -24,7 +24,7 @@
 #include "tests/kernels/multifrontal/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_jobs_test {
 namespace {
 
 // A memory resource that allocates from the device's memory and counts its own blocks.
@@ -479,4 +479,4 @@ INSTANTIATE_TEST_SUITE_P(Types, SparseJobsTest, ::testing::ValuesIn(kDTypes),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_jobs_test

@@ -21,7 +21,7 @@
 #include "tests/kernels/multifrontal/multifrontal_testing.h"
 #include "tests/support/device_under_test.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_schur_test {
 namespace {
 
 struct Complement {
@@ -346,4 +346,4 @@ INSTANTIATE_TEST_SUITE_P(Types, SparseSchurTest, ::testing::ValuesIn(kDTypes),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_schur_test

@@ -7,7 +7,7 @@
 #include "tests/support/job_runner.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::upload_lifetime_test {
 namespace {
 
 constexpr int64_t kN = 4;
@@ -146,4 +146,4 @@ TEST(FakeDeviceTest, CountsUploadsThatAreFreedTooEarly) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::upload_lifetime_test

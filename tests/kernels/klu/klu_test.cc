@@ -18,7 +18,7 @@
 #include "tests/kernels/sparse_lu_testing.h"
 #include "tests/support/matrices.h"
 
-namespace crout::testing {
+namespace crout::testing::klu_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
@@ -435,4 +435,4 @@ TEST(KluArenaTest, GivesOutPiecesInTurn) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::klu_test

@@ -14,7 +14,7 @@
 #include "tests/support/refused_allocations.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::caching_resource_test {
 namespace {
 
 using testing::FailsWith;
@@ -211,4 +211,4 @@ TEST(CachingResourceTest, FreeingNeedsNoMemory) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::caching_resource_test

@@ -14,7 +14,7 @@
 #include "kernels/host/device/host_device.h"
 #include "tests/support/gate.h"
 
-namespace crout {
+namespace crout::staging_pool_test {
 namespace {
 
 using testing::Gate;
@@ -199,4 +199,4 @@ TEST_F(StagingPoolTest, ItsEndWaitsForCopies) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::staging_pool_test

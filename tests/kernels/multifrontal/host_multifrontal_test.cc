@@ -18,7 +18,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::host_multifrontal_test {
 namespace {
 
 using host::Executor;
@@ -186,4 +186,4 @@ INSTANTIATE_TEST_SUITE_P(Types, HostMultifrontalTest, ::testing::ValuesIn(kDType
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::host_multifrontal_test

@@ -19,7 +19,7 @@
 #include "tests/support/matrices.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::multifrontal_matrices_test {
 namespace {
 
 constexpr int64_t kLargest = kSanitized ? 500 : 20000;
@@ -140,4 +140,4 @@ TEST_F(MultifrontalMatricesTest, FactorsAndSolves) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::multifrontal_matrices_test

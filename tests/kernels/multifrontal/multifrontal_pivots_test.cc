@@ -17,7 +17,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::multifrontal_pivots_test {
 namespace {
 
 using Entries = std::vector<SparseEntry>;
@@ -298,4 +298,4 @@ INSTANTIATE_TEST_SUITE_P(Types, MultifrontalPivotsTest, ::testing::ValuesIn(kDTy
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::multifrontal_pivots_test

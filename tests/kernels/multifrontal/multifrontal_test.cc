@@ -14,7 +14,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::multifrontal_test {
 namespace {
 
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
@@ -305,4 +305,4 @@ INSTANTIATE_TEST_SUITE_P(Types, MultifrontalTest, ::testing::ValuesIn(kDTypes),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::multifrontal_test

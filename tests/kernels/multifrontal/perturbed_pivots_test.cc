@@ -18,7 +18,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::perturbed_pivots_test {
 namespace {
 
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
@@ -250,4 +250,4 @@ INSTANTIATE_TEST_SUITE_P(Types, PerturbedPivotsTest, ::testing::ValuesIn(kDTypes
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::perturbed_pivots_test

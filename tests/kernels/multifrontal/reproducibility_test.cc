@@ -14,7 +14,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::reproducibility_test {
 namespace {
 
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
@@ -193,4 +193,4 @@ INSTANTIATE_TEST_SUITE_P(Types, MultifrontalReproducibilityTest, ::testing::Valu
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::reproducibility_test

@@ -13,7 +13,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::condition_test {
 namespace {
 
 class ConditionTest : public ::testing::TestWithParam<std::string> {
@@ -182,4 +182,4 @@ TEST(NormEstimatorTest, OverflowIsInfinityAndErrorsPass) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::condition_test

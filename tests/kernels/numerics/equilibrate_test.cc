@@ -12,7 +12,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::equilibrate_test {
 namespace {
 
 constexpr auto kAuto = EquilibrateMode::kAuto;
@@ -138,4 +138,4 @@ TEST_P(EquilibrateTest, ScaledFactorIsOfTheScaledMatrix) {
 INSTANTIATE_TEST_SUITE_P(All, EquilibrateTest, ::testing::Values("getrf", "cmpp"));
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::equilibrate_test

@@ -11,7 +11,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::error_bound_test {
 namespace {
 
 struct Case {
@@ -228,4 +228,4 @@ TEST(ErrorBoundEdgeTest, DoesNotDependOnTheScalesOfRowsAndColumns) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::error_bound_test

@@ -17,7 +17,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::factor_probe_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -256,4 +256,4 @@ TEST_F(FactorProbeTest, DoesNotDependOnWhatIsKept) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::factor_probe_test

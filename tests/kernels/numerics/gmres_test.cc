@@ -19,7 +19,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::gmres_test {
 namespace {
 
 constexpr double kRoundoff = 0x1p-53;
@@ -443,4 +443,4 @@ TEST(GmresMemoryTest, RefusesSizesThatAreNone) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::gmres_test

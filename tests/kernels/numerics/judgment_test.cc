@@ -19,7 +19,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::judgment_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -200,4 +200,4 @@ TEST_F(AssessedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::judgment_test

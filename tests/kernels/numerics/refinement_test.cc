@@ -7,7 +7,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::refinement_test {
 namespace {
 
 class RefinementTest : public ::testing::TestWithParam<const char*> {
@@ -90,4 +90,4 @@ TEST_P(RefinementTest, Float32RightHandSideIsAssessedAsDelivered) {
 INSTANTIATE_TEST_SUITE_P(All, RefinementTest, ::testing::Values("getrf", "cmpp"));
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::refinement_test

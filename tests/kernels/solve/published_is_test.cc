@@ -12,7 +12,7 @@
 #include "tests/support/matrices.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::published_is_test {
 namespace {
 
 template <class T>
@@ -104,4 +104,4 @@ TEST_F(PublishedIsTest, TransientsOverflowWhereItIsInvalid) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::published_is_test

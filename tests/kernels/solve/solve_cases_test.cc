@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "kernels/host/device/host_device.h"
 
-namespace crout::testing {
+namespace crout::testing::solve_cases_test {
 namespace {
 
 class SolveCasesTest : public ::testing::Test {
@@ -25,4 +25,4 @@ TEST_F(SolveCasesTest, ComponentwiseRefinementCorrects) {
 TEST_F(SolveCasesTest, ErrorsAtTheEndOfTheRange) { ExpectErrorsAtTheEndOfTheRange(*device_); }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::solve_cases_test

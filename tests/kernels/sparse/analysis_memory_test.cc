@@ -17,7 +17,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::analysis_memory_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
@@ -160,4 +160,4 @@ TEST(SparseAnalysisMemoryTest, DelaysWithinWhatWasClaimed) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::analysis_memory_test

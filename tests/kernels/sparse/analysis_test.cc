@@ -20,7 +20,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::analysis_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
@@ -346,4 +346,4 @@ TEST(SparseAnalysisTest, DetectsSymmetry) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::analysis_test

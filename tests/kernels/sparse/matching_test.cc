@@ -12,7 +12,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::matching_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
@@ -198,4 +198,4 @@ INSTANTIATE_TEST_SUITE_P(Types, MatchingTest, ::testing::ValuesIn(kDTypes),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::matching_test

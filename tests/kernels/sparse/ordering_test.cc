@@ -27,7 +27,7 @@
 #include "tests/support/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::ordering_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
@@ -276,4 +276,4 @@ TEST(SparseOrderingTest, StopsEveryOrdering) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::ordering_test

@@ -14,7 +14,7 @@
 #include "kernels/util/clock.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::failpoints_test {
 namespace {
 
 TEST(FailpointsTest, WithoutAHandlerNothingHappens) {
@@ -83,4 +83,4 @@ TEST(FailpointsTest, MovesBothClocks) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::failpoints_test

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::poll_pause_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -28,4 +28,4 @@ TEST(PollPauseTest, LongerOnesCostAQuarterOfTheirTimeAtMost) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::poll_pause_test

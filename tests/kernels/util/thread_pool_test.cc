@@ -17,7 +17,7 @@
 #include "kernels/util/allocation.h"
 #include "tests/support/gate.h"
 
-namespace crout {
+namespace crout::thread_pool_test {
 namespace {
 
 TEST(ThreadPoolTest, OneThreadRunsInOrder) {
@@ -107,4 +107,4 @@ TEST(ThreadPoolTest, ATaskWithoutMemoryEndsAloneAndIsCounted) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::thread_pool_test

@@ -16,7 +16,7 @@
 #include "server/auth/identity_reloader.h"
 #include "server/auth/token.h"
 
-namespace crout {
+namespace crout::identity_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -203,4 +203,4 @@ TEST_F(IdentityKeeperTest, OthersReachNoFileThatIsTaken) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::identity_test

@@ -20,7 +20,7 @@
 #include "server/auth/identity_reloader.h"
 #include "tests/support/token_authority.h"
 
-namespace crout {
+namespace crout::token_keys_test {
 namespace {
 
 using ::crout::testing::EncodeBase64Url;
@@ -288,4 +288,4 @@ TEST_F(KeysFileTest, IsNotTakenWhereOthersMayWriteToIt) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::token_keys_test

@@ -34,7 +34,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::engine_test {
 namespace {
 
 using testing::FakeDevice;
@@ -356,4 +356,4 @@ TEST_F(EngineTest, RunsASeries) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::engine_test

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace crout {
+namespace crout::compression_test {
 namespace {
 
 // Decompresses gzip data with zlib. Returns at most `limit` bytes.
@@ -47,4 +47,4 @@ TEST(CompressionTest, AcceptEncodingIsReadAsItIsMeant) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::compression_test

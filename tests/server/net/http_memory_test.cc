@@ -13,7 +13,7 @@
 #include "tests/support/http_peer.h"
 #include "tests/support/refused_allocations.h"
 
-namespace crout {
+namespace crout::http_memory_test {
 namespace {
 
 using crout::testing::HttpPeer;
@@ -52,4 +52,4 @@ INSTANTIATE_TEST_SUITE_P(Pages, HttpMemoryTest, ::testing::Values("/page", "/slo
                          [](const auto& info) { return std::string(info.param + 1); });
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::http_memory_test

@@ -16,7 +16,7 @@
 #include "tests/support/gate.h"
 #include "tests/support/http_peer.h"
 
-namespace crout {
+namespace crout::http_server_test {
 namespace {
 
 using crout::testing::Gate;
@@ -315,4 +315,4 @@ TEST_F(HttpServerTest, AddressesAreChecked) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::http_server_test

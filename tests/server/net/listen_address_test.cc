@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace crout {
+namespace crout::listen_address_test {
 namespace {
 
 TEST(ListenAddressTest, ReadsHostAndPort) {
@@ -69,4 +69,4 @@ TEST(ListenAddressTest, PortThatWasBoundReplacesZero) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::listen_address_test

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::peer_name_test {
 namespace {
 
 std::string Share(const std::string& peer, const std::string& identity = "") {
@@ -71,4 +71,4 @@ TEST(PeerNameTest, AnythingElseIsNoProxy) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::peer_name_test

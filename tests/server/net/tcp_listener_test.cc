@@ -21,7 +21,7 @@
 #include "kernels/util/mutex.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::tcp_listener_test {
 namespace {
 
 // Takes the accepted connections in place of gRPC.
@@ -290,4 +290,4 @@ TEST_F(UnixListenerTest, AFileThatIsNoSocketStays) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::tcp_listener_test

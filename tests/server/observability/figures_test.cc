@@ -7,7 +7,7 @@
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/status/heat_map.h"
 
-namespace crout {
+namespace crout::figures_test {
 namespace {
 
 TEST(StatusFiguresTest, SecondsHaveThreeDigitsAndAUnit) {
@@ -64,4 +64,4 @@ TEST(StatusFiguresTest, HeatLevelsCoverTheCounts) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::figures_test

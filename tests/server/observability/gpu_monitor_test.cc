@@ -15,7 +15,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/eventually.h"
 
-namespace crout {
+namespace crout::gpu_monitor_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -168,4 +168,4 @@ TEST(GpuMetricsTest, WithoutAGpuThereAreNoFamilies) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::gpu_monitor_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-namespace crout {
+namespace crout::log_writer_test {
 namespace {
 
 constexpr int kPipeBytes = 4096;
@@ -114,4 +114,4 @@ TEST(LogWriterTest, LineBeyondTheCapacityIsDropped) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::log_writer_test

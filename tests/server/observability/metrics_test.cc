@@ -20,7 +20,7 @@
 #include "server/observability/metrics/buckets.h"
 #include "tests/server/scrape.h"
 
-namespace crout {
+namespace crout::metrics_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -342,4 +342,4 @@ TEST(MetricsTest, PassesPromtool) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::metrics_test

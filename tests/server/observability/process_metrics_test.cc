@@ -14,7 +14,7 @@
 #include "server/observability/metrics/metrics.h"
 #include "tests/server/scrape.h"
 
-namespace crout {
+namespace crout::process_metrics_test {
 namespace {
 
 // Fields 3 to 25 of /proc/PID/stat; see proc(5).
@@ -64,4 +64,4 @@ TEST(ProcessMetricsTest, FollowsFilesThreadsAndWork) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::process_metrics_test

@@ -12,7 +12,7 @@
 #include "server/observability/status/recent_work.h"
 #include "tests/support/failpoints.h"
 
-namespace crout {
+namespace crout::status_page_test {
 namespace {
 
 using crout::testing::Failpoints;
@@ -253,4 +253,4 @@ TEST(RecentWorkTest, TheNewestRunIsKept) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::status_page_test

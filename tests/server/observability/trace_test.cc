@@ -19,7 +19,7 @@
 #include "server/observability/trace/trace_exporter.h"
 #include "tests/support/eventually.h"
 
-namespace crout {
+namespace crout::trace_test {
 namespace {
 
 using crout::testing::Eventually;
@@ -260,4 +260,4 @@ TEST(TraceExporterTest, AnEndpointIsAPlainHttpUrl) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::trace_test

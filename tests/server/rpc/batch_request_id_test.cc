@@ -11,7 +11,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::batch_request_id_test {
 namespace {
 
 using grpc::StatusCode;
@@ -178,4 +178,4 @@ TEST_F(RpcBatchRequestIdTest, FiguresThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::batch_request_id_test

@@ -12,7 +12,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::batch_solve_test {
 namespace {
 
 using grpc::StatusCode;
@@ -402,4 +402,4 @@ TEST_F(RpcBatchSolveTest, ADownloadThatDoesNotFitIsRefused) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::batch_solve_test

@@ -15,7 +15,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::batch_test {
 namespace {
 
 using grpc::StatusCode;
@@ -302,4 +302,4 @@ TEST_F(RpcBatchTest, AHundredThousandMembersInOneCall) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::batch_test

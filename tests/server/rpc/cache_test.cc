@@ -12,7 +12,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::cache_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -306,4 +306,4 @@ TEST_F(RpcCacheTest, PageTokensRevealNothingOfOtherTenants) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::cache_test

@@ -19,7 +19,7 @@
 #include "spdlog/spdlog.h"
 #include "tests/support/failpoints.h"
 
-namespace crout {
+namespace crout::call_log_test {
 namespace {
 
 using crout::testing::Failpoints;
@@ -188,4 +188,4 @@ TEST_F(CallLogTest, LineDescribesTheCall) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::call_log_test

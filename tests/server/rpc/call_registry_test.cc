@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace crout {
+namespace crout::call_registry_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -49,4 +49,4 @@ TEST(CallRegistryTest, ListsTheOldestCallsInOrder) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::call_registry_test

@@ -18,7 +18,7 @@
 #include "tests/server/rpc/batch_fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::cancel_test {
 namespace {
 
 constexpr int64_t kOrder = 300;  // 720 kB: three staging blocks
@@ -401,4 +401,4 @@ INSTANTIATE_TEST_SUITE_P(EveryPhase, CancelTest, ::testing::ValuesIn(Combination
                          });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::cancel_test

@@ -13,7 +13,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/toy_lu.h"
 
-namespace crout::testing {
+namespace crout::testing::catalogue_test {
 namespace {
 
 using ::testing::Contains;
@@ -179,4 +179,4 @@ TEST_F(RpcCatalogueTest, AMethodThatTheContractLacksIsFoundAtTheStart) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::catalogue_test

@@ -17,7 +17,7 @@
 #include "tests/support/gallery.h"
 #include "tests/support/ratios.h"
 
-namespace crout::testing {
+namespace crout::testing::complex_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -332,4 +332,4 @@ TEST_F(RpcComplexTest, MatrixAndFactorAreOfOneField) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::complex_test

@@ -14,7 +14,7 @@
 #include "kernels/util/clock.h"
 #include "tests/support/failpoints.h"
 
-namespace crout::testing {
+namespace crout::testing::connection_calls_test {
 namespace {
 
 using Entries = std::vector<ConnectionCalls::Entry>;
@@ -154,4 +154,4 @@ TEST_F(ConnectionCallsTest, NoConnectionIsClosedWithoutALimit) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::connection_calls_test

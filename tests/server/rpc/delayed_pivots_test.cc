@@ -11,7 +11,7 @@
 #include "tests/server/rpc/sparse_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::delayed_pivots_test {
 namespace {
 
 class RpcPostponedTest : public RpcSparseTest {
@@ -193,4 +193,4 @@ TEST_F(RpcPostponedTest, InOneCallToo) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::delayed_pivots_test

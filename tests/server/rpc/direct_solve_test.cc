@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
 
-namespace crout::testing {
+namespace crout::testing::direct_solve_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST_F(RpcDirectSolveTest, ARequestForFactorsIsRefused) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::direct_solve_test

@@ -16,7 +16,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::dynamic_batch_test {
 namespace {
 
 using grpc::StatusCode;
@@ -418,4 +418,4 @@ TEST_F(RpcDynamicBatchOffTest, NoBatchIsMadeButOneByNameRuns) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::dynamic_batch_test

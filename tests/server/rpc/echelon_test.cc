@@ -11,7 +11,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/support/gallery.h"
 
-namespace crout::testing {
+namespace crout::testing::echelon_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -170,4 +170,4 @@ TEST_F(RpcEchelonTest, ADeviceWithoutSuchAMethodRefusesTheCall) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::echelon_test

@@ -20,7 +20,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::identity_test {
 namespace {
 
 using ::testing::AllOf;
@@ -343,4 +343,4 @@ TEST_F(IdentityTest, WithoutIdentitiesEveryCallerIsAdmitted) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::identity_test

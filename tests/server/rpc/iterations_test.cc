@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
 
-namespace crout::testing {
+namespace crout::testing::iterations_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST_F(IterationsTest, TheCountsAreChargedAndGoFirstUnderPressure) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::iterations_test

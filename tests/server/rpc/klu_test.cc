@@ -13,7 +13,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::klu_test {
 namespace {
 
 constexpr int64_t kM = 20, kN = kM * kM;
@@ -216,4 +216,4 @@ TEST_F(RpcFullKluTest, ByItsNameTheCallEnds) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::klu_test

@@ -14,7 +14,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::load_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -369,4 +369,4 @@ TEST_F(RpcLoadTest, AScrapeDoesNotWaitForADevice) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::load_test

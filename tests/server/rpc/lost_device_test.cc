@@ -8,7 +8,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::lost_device_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -81,4 +81,4 @@ TEST_F(LostDeviceTest, WhileAFactorIsDownloadedFromIt) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::lost_device_test

@@ -27,7 +27,7 @@ extern "C" const char* __lsan_default_suppressions() {  // NOLINT
   return "leak:google::protobuf::\nleak:crout::v1::\n";
 }
 
-namespace crout::testing {
+namespace crout::testing::memory_test {
 namespace {
 
 class RpcMemoryTest : public RpcTest {
@@ -345,4 +345,4 @@ TEST_F(RpcMemoryTest, CallsAreChargedAsLongAsTheyLive) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::memory_test

@@ -14,7 +14,7 @@
 #include "tests/support/gallery.h"
 #include "tests/support/ratios.h"
 
-namespace crout::testing {
+namespace crout::testing::mixed_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -215,4 +215,4 @@ TEST_F(RpcMixedTest, RefusesWhatContradictsItself) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::mixed_test

@@ -13,7 +13,7 @@
 #include "tests/server/rpc/sparse_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::multifrontal_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -377,4 +377,4 @@ TEST_F(RpcMultifrontalTest, WithoutMemoryForTheFactorNothingIsHeld) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::multifrontal_test

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
 
-namespace crout::testing {
+namespace crout::testing::placement_test {
 namespace {
 
 // Order of a matrix that is too large to be admitted at once: a thread may block for it.
@@ -222,4 +222,4 @@ TEST_F(PlacementTest, ASweepWaitsForNoDevice) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::placement_test

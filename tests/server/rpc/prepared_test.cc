@@ -8,7 +8,7 @@
 #include "tests/server/scrape.h"
 #include "tests/support/preparing_solver.h"
 
-namespace crout::testing {
+namespace crout::testing::prepared_test {
 namespace {
 
 class RpcPreparedTest : public RpcTest {
@@ -112,4 +112,4 @@ TEST_F(RpcInaccurateTest, AnAnswerThatFallsShortIsReplacedAndCounted) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::prepared_test

@@ -9,7 +9,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::quality_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -202,4 +202,4 @@ TEST_F(RpcQualityTest, ASingularMatrixHasNoFigure) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::quality_test

@@ -12,7 +12,7 @@
 #include "crout/v1/factorization_service.pb.h"
 #include "grpcpp/support/status.h"
 
-namespace crout {
+namespace crout::reflection_test {
 namespace {
 
 using grpc::reflection::v1alpha::ServerReflectionRequest;
@@ -86,4 +86,4 @@ TEST(ReflectionTest, ExtensionsOfATypeThatHasNone) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::reflection_test

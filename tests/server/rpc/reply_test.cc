@@ -10,7 +10,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::reply_test {
 namespace {
 
 constexpr int64_t kOrder = 128;
@@ -171,4 +171,4 @@ TEST_F(ReplyTest, AFactorThatDoesNotFitTheHostIsRefusedBeforeTheJob) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::reply_test

@@ -11,7 +11,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::request_id_test {
 namespace {
 
 constexpr int64_t kOrder = 40;
@@ -217,4 +217,4 @@ TEST_F(RequestIdTest, TheServersEndEndsWorkWhoseClientLeft) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::request_id_test

@@ -15,7 +15,7 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::schur_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -283,4 +283,4 @@ TEST_F(RpcSchurTest, IsCountedUnderItsName) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::schur_test

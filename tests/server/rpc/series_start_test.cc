@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/series_fixture.h"
 
-namespace crout::testing {
+namespace crout::testing::series_start_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -234,4 +234,4 @@ TEST_F(RpcSeriesStartTest, IsNoPayloadOfOtherCalls) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::series_start_test

@@ -10,7 +10,7 @@
 #include "tests/server/rpc/series_fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::series_stream_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -488,4 +488,4 @@ TEST_F(RpcSeriesTest, AStreamCutWithinAStepIsTakenUpByItsHandle) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::series_stream_test

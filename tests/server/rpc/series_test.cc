@@ -13,7 +13,7 @@
 #include "tests/server/rpc/series_fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::series_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -449,4 +449,4 @@ TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::series_test

@@ -13,7 +13,7 @@
 #include "tests/server/rpc/series_fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::series_unread_test {
 namespace {
 
 constexpr int kSteps = 8;
@@ -147,4 +147,4 @@ TEST_F(UnreadSeriesTest, ADeadlineEndsTheWaiting) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::series_unread_test

@@ -13,7 +13,7 @@
 #include "tests/server/rpc/series_fixture.h"
 #include "tests/support/gzip.h"
 
-namespace crout::testing {
+namespace crout::testing::series_values_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -413,4 +413,4 @@ TEST_F(RpcSeriesValuesTest, ValuesFollowOtherChangesOfAMatrixKeptInFull) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::series_values_test

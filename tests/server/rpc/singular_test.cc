@@ -9,7 +9,7 @@
 #include "server/engine/cache/factor_cache.h"
 #include "tests/server/rpc/fixture.h"
 
-namespace crout::testing {
+namespace crout::testing::singular_test {
 namespace {
 
 constexpr char kBanner[] = "%%MatrixMarket matrix coordinate real general\n";
@@ -215,4 +215,4 @@ TEST_F(RpcSingularTest, RefactorizeRunsNoJobEither) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::singular_test

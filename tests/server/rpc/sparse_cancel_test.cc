@@ -13,7 +13,7 @@
 #include "tests/server/rpc/sparse_fixture.h"
 #include "tests/server/scrape.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_cancel_test {
 namespace {
 
 constexpr int64_t kM = 15, kN = kM * kM;
@@ -174,4 +174,4 @@ INSTANTIATE_TEST_SUITE_P(Methods, RpcSparseCancelTest,
                          [](const auto& info) { return AlgorithmName(info.param); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_cancel_test

@@ -10,7 +10,7 @@
 #include "tests/server/rpc/sparse_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_download_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -178,4 +178,4 @@ INSTANTIATE_TEST_SUITE_P(Methods, RpcSparseDownloadTest,
                          [](const auto& info) { return AlgorithmName(info.param); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_download_test

@@ -12,7 +12,7 @@
 #include "tests/server/rpc/sparse_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_schur_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -266,4 +266,4 @@ TEST_F(RpcSparseEstimateTest, RefusesMoreEntriesThanASparseMatrixMayHave) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_schur_test

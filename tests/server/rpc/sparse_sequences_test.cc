@@ -14,7 +14,7 @@
 #include "tests/support/matrices.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_sequences_test {
 namespace {
 
 constexpr size_t kMaxSteps = kSanitized ? 4 : 100;
@@ -100,4 +100,4 @@ INSTANTIATE_TEST_SUITE_P(Sequences, RpcSparseSequencesTest,
                          });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_sequences_test

@@ -9,7 +9,7 @@
 #include "tests/server/rpc/sparse_stream_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_series_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -228,4 +228,4 @@ INSTANTIATE_TEST_SUITE_P(Methods, RpcSparseSeriesTest,
                          [](const auto& info) { return AlgorithmName(info.param); });
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_series_test

@@ -19,7 +19,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -431,4 +431,4 @@ TEST_F(RpcSparseTest, BinaryRightHandSidesAreTakenInFull) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_test

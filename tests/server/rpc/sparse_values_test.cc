@@ -12,7 +12,7 @@
 #include "tests/server/rpc/sparse_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_values_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -285,4 +285,4 @@ TEST_F(RpcSparseValuesTest, WithoutMemoryAreRefusedAndLeaveTheFactor) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_values_test

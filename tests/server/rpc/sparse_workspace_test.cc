@@ -14,7 +14,7 @@
 #include "tests/server/rpc/sparse_stream_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing {
+namespace crout::testing::sparse_workspace_test {
 namespace {
 
 constexpr int64_t kM = 20, kN = kM * kM;
@@ -134,4 +134,4 @@ TEST_F(RpcSparseWorkspaceTest, WhatTheDeviceNeverHasIsDoneWithout) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::sparse_workspace_test

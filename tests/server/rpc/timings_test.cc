@@ -10,7 +10,7 @@
 #include "kernels/util/stopwatch.h"
 #include "tests/server/rpc/fixture.h"
 
-namespace crout::testing {
+namespace crout::testing::timings_test {
 namespace {
 
 constexpr int64_t kN = 5;
@@ -74,4 +74,4 @@ TEST_F(RpcTimingsTest, AlsoOfAMethodWithoutFactors) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::timings_test

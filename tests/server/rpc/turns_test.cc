@@ -15,7 +15,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/gate.h"
 
-namespace crout::testing {
+namespace crout::testing::turns_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -214,4 +214,4 @@ TEST_F(RpcTurnsTest, AWaitingCallThatIsCancelledLeavesTheQueue) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::turns_test

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
 
-namespace crout::testing {
+namespace crout::testing::unary_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -132,4 +132,4 @@ TEST_F(UnaryTest, AReaderThatGoesOnGetsItsReply) {
 }
 
 }  // namespace
-}  // namespace crout::testing
+}  // namespace crout::testing::unary_test

@@ -10,7 +10,7 @@
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/error.h"
 
-namespace crout {
+namespace crout::memory_budget_test {
 namespace {
 
 using ::testing::Optional;
@@ -100,4 +100,4 @@ TEST(ReasonTest, RidesOnTheStatus) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::memory_budget_test

@@ -11,7 +11,7 @@
 
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::peer_shares_test {
 namespace {
 
 // A call that holds the bytes given to Begin() until it is destroyed, even after Preempt().
@@ -122,4 +122,4 @@ TEST_F(PeerSharesTest, AMoveKeepsTheCharge) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::peer_shares_test

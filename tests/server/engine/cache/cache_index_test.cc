@@ -12,7 +12,7 @@
 #include "tests/server/engine/cache/cache_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::cache_index_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST_F(CacheIndexTest, ASweepEndsManyAtOnce) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cache_index_test

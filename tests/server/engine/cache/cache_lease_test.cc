@@ -11,7 +11,7 @@
 #include "tests/server/engine/cache/cache_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::cache_lease_test {
 namespace {
 
 // Compares with a tolerance, because the clock advances while the test runs.
@@ -164,4 +164,4 @@ TEST_F(CacheLeaseTest, ALifeShorterThanTheLeaseEndsFirst) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cache_lease_test

@@ -12,7 +12,7 @@
 #include "tests/support/refused_allocations.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::cache_memory_test {
 namespace {
 
 using testing::RefuseAfter;
@@ -232,4 +232,4 @@ TEST_F(CacheMemoryTest, Eviction) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cache_memory_test

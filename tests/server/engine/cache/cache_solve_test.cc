@@ -13,7 +13,7 @@
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::cache_solve_test {
 namespace {
 
 constexpr int64_t kN = 33;
@@ -101,4 +101,4 @@ TEST_F(CacheSolveTest, ThreeMoreFactorsThanFitAllStillSolve) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cache_solve_test

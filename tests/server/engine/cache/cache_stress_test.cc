@@ -16,7 +16,7 @@
 #include "tests/server/engine/cache/cache_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::cache_stress_test {
 namespace {
 
 constexpr int kSlots = 12;  // more factors than fit on the device
@@ -141,4 +141,4 @@ TEST_F(CacheStressTest, NothingIsTornOrLeft) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::cache_stress_test

@@ -13,7 +13,7 @@
 #include "tests/server/engine/cache/cache_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::factor_cache_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -294,4 +294,4 @@ TEST_F(FactorCacheTest, EmptyFactorsFillTheBudgetToo) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::factor_cache_test

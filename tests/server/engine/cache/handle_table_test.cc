@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 
-namespace crout {
+namespace crout::handle_table_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -97,4 +97,4 @@ TEST_F(HandleTableTest, ListsByNameAndInPagesNewestFirst) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::handle_table_test

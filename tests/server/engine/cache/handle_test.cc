@@ -8,7 +8,7 @@
 #include "server/engine/cache/handle.h"
 #include "server/engine/cache/removal.h"
 
-namespace crout {
+namespace crout::handle_test {
 namespace {
 
 TEST(HandleTest, TextGoesBothWays) {
@@ -63,4 +63,4 @@ TEST(TombstonesTest, RemembersTheLatest) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::handle_test

@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::request_ids_test {
 namespace {
 
 constexpr std::string_view kTenant = "tenant";
@@ -88,4 +88,4 @@ TEST(RequestIdsTest, AFactorWithoutAnIdHasNoPlace) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::request_ids_test

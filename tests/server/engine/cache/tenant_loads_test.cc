@@ -13,7 +13,7 @@
 #include "tests/server/engine/cache/cache_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::tenant_loads_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -125,4 +125,4 @@ TEST(TenantLoadsTest, CountsFromManyThreads) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::tenant_loads_test

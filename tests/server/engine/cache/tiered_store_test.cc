@@ -15,7 +15,7 @@
 #include "tests/server/engine/cache/cache_fixture.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::tiered_store_test {
 namespace {
 
 using ::testing::Optional;
@@ -347,4 +347,4 @@ TEST_F(TieredStoreTest, TheHostDeviceHasOneTier) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::tiered_store_test

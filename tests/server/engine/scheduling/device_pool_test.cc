@@ -15,7 +15,7 @@
 #include "tests/server/event.h"
 #include "tests/support/fake_device.h"
 
-namespace crout {
+namespace crout::device_pool_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -217,4 +217,4 @@ TEST_F(DevicePoolTest, StopStopsEveryScheduler) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::device_pool_test

@@ -18,7 +18,7 @@
 #include "tests/server/event.h"
 #include "tests/support/fake_device.h"
 
-namespace crout {
+namespace crout::device_scheduler_test {
 namespace {
 
 using std::chrono::hours;
@@ -314,4 +314,4 @@ TEST_F(DeviceSchedulerTest, EveryJobEndsOnceUnderContention) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::device_scheduler_test

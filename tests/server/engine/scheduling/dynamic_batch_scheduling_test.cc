@@ -18,7 +18,7 @@
 #include "tests/server/event.h"
 #include "tests/support/fake_device.h"
 
-namespace crout {
+namespace crout::dynamic_batch_scheduling_test {
 namespace {
 
 using std::chrono::hours;
@@ -258,4 +258,4 @@ TEST_F(DynamicBatchSchedulingTest, StoppingDropsThoseThatWait) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::dynamic_batch_scheduling_test

@@ -10,7 +10,7 @@
 #include "tests/server/event.h"
 #include "tests/support/fake_device.h"
 
-namespace crout {
+namespace crout::job_ticket_test {
 namespace {
 
 using std::chrono::seconds;
@@ -98,4 +98,4 @@ TEST_F(JobTicketTest, WorkForAClientIsNotCountedAsWasted) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::job_ticket_test

@@ -12,7 +12,7 @@
 #include "tests/support/fake_device.h"
 #include "tests/support/refused_allocations.h"
 
-namespace crout {
+namespace crout::scheduling_memory_test {
 namespace {
 
 using testing::RefuseAfter;
@@ -69,4 +69,4 @@ TEST(SchedulingMemoryTest, ASubmissionTakesPlaceOrNot) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::scheduling_memory_test

@@ -26,7 +26,7 @@
 #include "tests/support/fake_device.h"
 #include "tests/support/gate.h"
 
-namespace crout {
+namespace crout::task_scheduler_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -275,4 +275,4 @@ TEST(DeviceTurnsTest, TenantsTakeTurns) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::task_scheduler_test

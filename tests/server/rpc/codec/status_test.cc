@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/engine/error.h"
 
-namespace crout {
+namespace crout::status_test {
 namespace {
 
 template <class Detail>
@@ -70,4 +70,4 @@ TEST(ToGrpcStatusTest, AHugeMessageIsCut) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::status_test

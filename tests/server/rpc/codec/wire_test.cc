@@ -9,7 +9,7 @@
 #include "crout/v1/factorization_service.pb.h"
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::wire_test {
 namespace {
 
 // Splits the bytes into slices of at most `piece` bytes, as they may arrive from a network.
@@ -147,4 +147,4 @@ TEST(SerializeTest, DataIsAppendedAsProtobufWouldWriteIt) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::wire_test

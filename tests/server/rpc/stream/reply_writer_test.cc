@@ -10,7 +10,7 @@
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 
-namespace crout {
+namespace crout::reply_writer_test {
 namespace {
 
 using Fault = TransferWatch::Fault;
@@ -115,4 +115,4 @@ TEST_F(ReplyWriterTest, TheEndIsWatchedUntilGrpcIsDoneWithIt) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::reply_writer_test

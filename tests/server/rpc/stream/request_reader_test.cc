@@ -12,7 +12,7 @@
 #include "server/rpc/codec/status.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout {
+namespace crout::request_reader_test {
 namespace {
 
 using ::testing::Optional;
@@ -122,4 +122,4 @@ TEST_F(RequestReaderTest, WhileThereIsSomethingToConsumeTheClientIsNotAwaited) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::request_reader_test

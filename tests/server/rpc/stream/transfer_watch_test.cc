@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "server/rpc/core.h"
 
-namespace crout {
+namespace crout::transfer_watch_test {
 namespace {
 
 using Fault = TransferWatch::Fault;
@@ -102,4 +102,4 @@ TEST_F(TransferWatchTest, LimitsCanBeAbsent) {
 }
 
 }  // namespace
-}  // namespace crout
+}  // namespace crout::transfer_watch_test
