@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/cache/acquire.h"
+#include "server/engine/cache/factor_cache.h"
 #include "server/engine/plan/batch_steps.h"
 #include "server/engine/plan/factor_step.h"
 #include "server/engine/plan/values_step.h"

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "server/engine/cache/tier.h"
+#include "server/engine/cache/cache_events.h"
 #include "server/observability/gpu/gpu_reading.h"
 #include "server/observability/metrics/labels.h"
 

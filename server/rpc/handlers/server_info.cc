@@ -9,7 +9,7 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/cache/acquire.h"
+#include "server/engine/cache/factor_cache.h"
 #include "server/engine/plan/factor_step.h"
 #include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/decode_matrix.h"
