@@ -11,7 +11,6 @@
 #include "kernels/util/status_macros.h"
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/plan/factor_step.h"
-#include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/decode_options.h"
 #include "server/rpc/codec/encode.h"
