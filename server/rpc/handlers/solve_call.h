@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 
-#include "server/engine/plan/cached_solve.h"
-#include "server/engine/plan/factor_and_solve.h"
+#include "server/engine/plan/factor_plan.h"
+#include "server/engine/plan/solve_step.h"
 #include "server/rpc/stream/job_call.h"
 
 namespace crout {

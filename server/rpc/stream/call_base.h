@@ -26,7 +26,7 @@
 #include "kernels/util/thread_pool.h"
 #include "server/engine/batching/dynamic_batcher.h"
 #include "server/engine/scheduling/device_scheduler.h"
-#include "server/engine/scheduling/job_ticket.h"
+#include "server/engine/scheduling/job_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/caller.h"
