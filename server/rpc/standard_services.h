@@ -16,7 +16,7 @@
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "kernels/util/mutex.h"
-#include "server/auth/access.h"
+#include "server/auth/identities.h"
 #include "server/rpc/core.h"
 
 namespace crout {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/engine/cache/cache_events.h"
-#include "server/observability/gpu/gpu_reading.h"
+#include "server/observability/gpu/nvml.h"
 #include "server/observability/metrics/labels.h"
 
 namespace crout {

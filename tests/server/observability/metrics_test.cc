@@ -17,7 +17,7 @@
 #include "kernels/factorization.h"
 #include "kernels/jobs/solve.h"
 #include "server/engine/cache/cache_events.h"
-#include "server/observability/metrics/buckets.h"
+#include "server/observability/metrics/lazy_histogram.h"
 #include "tests/server/scrape.h"
 
 namespace crout {
