@@ -13,7 +13,6 @@
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/observability/log/grpc_log.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/codec/names.h"
 

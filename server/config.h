@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/auth/access.h"
-#include "server/auth/signed_token.h"
+#include "server/auth/identities.h"
 #include "server/auth/tls_files.h"
+#include "server/auth/token.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "server/net/unix_socket.h"
 #include "server/observability/log/log.h"

@@ -15,7 +15,6 @@
 #include "kernels/host/device/openmp_environment.h"
 #include "server/auth/token_command.h"
 #include "server/config.h"
-#include "server/observability/log/grpc_log.h"
 #include "server/observability/log/log.h"
 
 namespace crout {

@@ -30,7 +30,6 @@
 #include "server/rpc/bounded_credentials.h"
 #include "server/rpc/caller.h"
 #include "server/start_log.h"
-#include "server/view_status.h"
 
 namespace crout {
 namespace {

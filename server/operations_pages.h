@@ -8,10 +8,12 @@
 #include <string>
 #include <string_view>
 
-#include "server/auth/access.h"
 #include "server/auth/identities.h"
 #include "server/net/http_page.h"
 #include "server/observability/metrics/metrics.h"
+#include "server/observability/metrics/state.h"
+#include "server/observability/status/status_page.h"
+#include "server/rpc/core.h"
 
 namespace crout {
 
@@ -30,6 +32,10 @@ namespace crout {
 HttpRoutes OperationsPages(const Metrics& metrics, std::function<bool()> ready,
                            std::function<std::string()> status, Access access,
                            std::function<HttpAdmission(Role, const HttpCaller&)> admit);
+
+// Returns the data of the status page at this moment. `state` is a snapshot taken just before.
+// `ready`: whether the daemon accepts calls. Acquires locks of the components of `core`.
+StatusView ViewStatus(const ServerCore& core, ServerState state, bool ready);
 
 }  // namespace crout
 

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/device.h"
 #include "server/config.h"
 
@@ -35,6 +36,11 @@ using OpenDevicesFunction =
 // or lost its last device. If jobs outlive the drain limit, the process exits with that code and
 // this function does not return.
 int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals);
+
+// Sends `state`, lines such as "READY=1" or "STOPPING=1", to the datagram socket named by
+// $NOTIFY_SOCKET: a path, or an abstract name after "@". Does nothing if the variable is not set.
+// Drops the message if it cannot be sent. Does not block. Returns true if the message was sent.
+bool NotifyServiceManager(absl::string_view state);
 
 }  // namespace crout
 

@@ -17,10 +17,16 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/auth/signed_token.h"
 #include "server/auth/token.h"
 
 namespace crout {
+
+// Access to the operators' interfaces: health, reflection, metrics and the status page.
+enum class Access : uint8_t {
+  kOff,    // disabled
+  kOpen,   // any client that can connect
+  kRoles,  // identities with a role
+};
 
 class TokenKeys;
 
@@ -125,6 +131,21 @@ class Identities {
   std::shared_ptr<const TokenKeys> keys_;  // null: signed tokens are not accepted
   SignedTokenSettings signed_;
 };
+
+// The file of --identities.
+//
+//   # The callers of Crout. Blank lines and text after # are ignored.
+//   [alice]
+//   token = sha256:6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b
+//   token = sha256:d473... until 2027-01-31T00:00:00Z
+//   certificate = spiffe://example.org/alice
+//   tenants = alice, shared
+//   roles = factor
+//
+// Parses the text of such a file. INVALID_ARGUMENT, "line N: ...", for malformed text, for
+// duplicate entries, for an identity without roles, and for an identity without tenants that has a
+// role other than kMetrics.
+absl::StatusOr<Identities> ParseIdentities(std::string_view text);
 
 }  // namespace crout
 

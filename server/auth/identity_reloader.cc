@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "kernels/util/status_macros.h"
-#include "server/auth/identity_file.h"
+#include "server/auth/identities.h"
 #include "server/observability/log/log.h"
 
 namespace crout {

@@ -9,8 +9,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace crout {
 
@@ -35,6 +37,27 @@ bool SameHash(const TokenHash& a, const TokenHash& b);
 // case and no other form.
 std::string FormatTokenHash(const TokenHash& hash);
 std::optional<TokenHash> ParseTokenHash(std::string_view text);
+
+// The authority whose tokens are accepted. Set all fields, or leave all empty to accept no signed
+// token.
+struct SignedTokenSettings {
+  std::string keys_file;  // JWKS file of the authority's public keys
+  std::string issuer;     // required "iss" of a token
+  std::string audience;   // required among the "aud" of a token
+};
+
+// Allowed difference between the clocks of the authority and the daemon.
+inline constexpr absl::Duration kClockSkew = absl::Seconds(30);
+
+// Claims of a token with a valid signature. Identities::Match() checks the claims.
+struct SignedToken {
+  TokenHash key;                       // identifies the signing key, see TokenKeys::Has()
+  std::string issuer;                  // "iss"
+  std::vector<std::string> audiences;  // "aud"
+  std::string subject;                 // "sub"
+  absl::Time begin;                    // "nbf"; the infinite past if absent
+  absl::Time end;                      // "exp"
+};
 
 }  // namespace crout
 

@@ -8,19 +8,63 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "nlohmann/json.hpp"
 #include "server/auth/openssl.h"
-#include "server/auth/strict_json.h"
 
 namespace crout {
 namespace {
 
 using Json = nlohmann::json;
+
+bool IsBase64UrlChar(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+}
+
+// Parses a JSON object. Returns nothing for any other text, and for a text in which an object has
+// duplicate member names: two parsers could read it differently (RFC 8259, section 4).
+std::optional<Json> ParseStrictObject(std::string_view text) {
+  std::vector<std::set<std::string>> names;  // member names of the open objects, outermost first
+  bool twice = false;
+  const auto watch = [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key && !names.back().insert(parsed.get<std::string>()).second)
+      twice = true;
+    return true;
+  };
+  Json parsed = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
+  if (!parsed.is_object() || twice) return std::nullopt;
+  return parsed;
+}
+
+// Returns the member `name` of `object` if it is a string, else nothing.
+std::optional<std::string> StringIn(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+// Decodes base64url without padding (RFC 4648, section 5). Returns nothing for any other text,
+// including non-canonical encodings of the same bytes.
+std::optional<std::string> DecodeBase64Url(std::string_view text) {
+  std::string bytes;
+  if (!std::all_of(text.begin(), text.end(), IsBase64UrlChar) ||
+      !absl::WebSafeBase64Unescape(ToAbsl(text), &bytes) ||
+      absl::WebSafeBase64Escape(bytes) != ToAbsl(text)) {
+    return std::nullopt;
+  }
+  return bytes;
+}
 
 constexpr std::string_view kRs256 = "RS256";
 constexpr std::string_view kEs256 = "ES256";

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/auth/signed_token.h"
+#include "server/auth/token.h"
 
 namespace crout {
 

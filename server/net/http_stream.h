@@ -4,14 +4,31 @@
 #ifndef CROUT_SERVER_NET_HTTP_STREAM_H_
 #define CROUT_SERVER_NET_HTTP_STREAM_H_
 
+#include <openssl/ssl.h>
+
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "server/net/http_tls.h"
+#include "absl/status/statusor.h"
+#include "server/net/http_server.h"
 
 namespace crout {
+
+using HttpTlsContext = std::shared_ptr<boost::asio::ssl::context>;
+
+// Creates a context for TLS 1.2 or newer with forward secrecy and authenticated encryption, without
+// resumption or renegotiation. INVALID_ARGUMENT if `tls` is invalid.
+absl::StatusOr<HttpTlsContext> MakeHttpTlsContext(const HttpTls& tls);
+
+// Returns the names in the peer's verified certificate: its SPIFFE ID if it has one, else its DNS
+// names. Empty without a certificate.
+std::vector<std::string> CertificateNames(SSL* connection);
 
 // A Beast AsyncStream: plaintext until BeginTls(). Not thread-safe.
 class HttpStream {

@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/util/mutex.h"
-#include "server/observability/status/status_view.h"
+#include "server/observability/status/status_page.h"
 
 namespace crout {
 

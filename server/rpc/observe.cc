@@ -13,7 +13,7 @@
 #include "kernels/util/clock.h"
 #include "server/engine/error.h"
 #include "server/observability/log/log.h"
-#include "server/rpc/audit.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"
 
 namespace crout {
@@ -66,6 +66,27 @@ EndedCall Summarize(const ObservedCall& call) {
 uint64_t NextCallId() {
   static std::atomic<uint64_t> next = 1;
   return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Logs the event "audit" for a finished call that creates, replaces or releases factors, whatever
+// the options of CallLog are. The line contains the caller, the method, the byte counts and the
+// result. It contains no payload, and only the first characters of a handle. Does nothing if the
+// call cannot change factors or its caller is not authenticated.
+void Audit(const ObservedCall& call) {
+  // Calls that change factors are those that require the role kFactor.
+  if (call.identity.empty() || RoleFor(call.method) != Role::kFactor) return;
+  nlohmann::ordered_json fields = {
+      {"call", call.id},
+      {"identity", call.identity},
+      {"tenant", call.tenant},
+      {"peer", call.peer},
+      {"method", kMethodNames[static_cast<size_t>(call.method)]},
+      {"handle_prefix", call.handle_prefix},
+      {"received_bytes", call.received_bytes},
+      {"factor_bytes", call.factor_bytes},
+      {"code", CodeName(static_cast<grpc::StatusCode>(call.status.code()))}};
+  if (const auto reason = ReasonOf(call.status)) fields["reason"] = *reason;
+  Log(LogLevel::kInfo, "audit", fields);
 }
 
 }  // namespace

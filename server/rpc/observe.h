@@ -16,7 +16,7 @@
 #include "kernels/echelon_reducer.h"
 #include "kernels/jobs/schur.h"
 #include "server/engine/cache/factor_cache.h"
-#include "server/observability/trace/trace_context.h"
+#include "server/observability/trace/trace_exporter.h"
 #include "server/rpc/core.h"
 
 namespace crout {

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "grpc/health/v1/health.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "kernels/util/mutex.h"
-#include "server/auth/access.h"
+#include "server/auth/identities.h"
 #include "server/rpc/core.h"
 
 namespace crout {
@@ -57,6 +58,13 @@ class StandardServices final : public grpc::CallbackGenericService {
   bool serving_ ABSL_GUARDED_BY(mutex_) = false;
   std::list<ServiceCall*> calls_ ABSL_GUARDED_BY(mutex_);  // oldest first
 };
+
+// Answers one grpc.reflection.v1alpha request from the descriptors linked into the program.
+// `services` are the names that ListServices returns. The response is an error response with the
+// code NOT_FOUND for an unknown name, and INVALID_ARGUMENT if the request is not set. Thread-safe.
+grpc::reflection::v1alpha::ServerReflectionResponse Reflect(
+    const grpc::reflection::v1alpha::ServerReflectionRequest& request,
+    const std::vector<std::string>& services);
 
 }  // namespace crout
 

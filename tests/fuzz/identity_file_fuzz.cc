@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/auth/identity_file.h"
+#include "server/auth/identities.h"
 #include "server/auth/token.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/service_manager.h"
+#include "server/serve.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

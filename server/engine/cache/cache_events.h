@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Events of the factor cache, for metrics.
+// Tiers and events of the factor cache, for metrics.
 #ifndef CROUT_SERVER_ENGINE_CACHE_CACHE_EVENTS_H_
 #define CROUT_SERVER_ENGINE_CACHE_CACHE_EVENTS_H_
 
 #include <cstdint>
 
-#include "server/engine/cache/tier.h"
-
 namespace crout {
+
+enum class Tier : uint8_t {
+  kDevice,  // in the memory of its device
+  kHost,    // in host memory; moves back to its device when it is next used
+};
+
+// Contents of one tier.
+struct TierState {
+  int64_t entries = 0;
+  int64_t bytes = 0;
+};
 
 // Reasons for which a lookup finds no factor.
 enum class CacheMiss : uint8_t {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A version of a factor in the cache. Private to the cache.
+// A version of a factor in the cache, and the iteration counts that are stored with it.
 #ifndef CROUT_SERVER_ENGINE_CACHE_CACHED_VERSION_H_
 #define CROUT_SERVER_ENGINE_CACHE_CACHED_VERSION_H_
 
@@ -9,17 +9,32 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "kernels/factorization.h"
 #include "kernels/util/mutex.h"
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/handle.h"
-#include "server/engine/cache/iteration_record.h"
 #include "server/engine/cache/tenant_loads.h"
-#include "server/engine/call_timings.h"
+#include "server/engine/request.h"
 #include "server/engine/scheduling/device_pool.h"
 
 namespace crout {
+
+// The counts of IterationReport: up to one for each element of the factor. Members are destroyed in
+// reverse order, so that the memory is freed before the budget counts it as free.
+struct IterationRecord {
+  Reservation reservation;  // from the host budget
+  std::vector<int64_t> sweeps;
+  std::vector<int64_t> pivots;
+  std::vector<int64_t> bad_elements;
+};
+
+// Moves the counts from `summary` to a record, so that copies of the summary are small.
+// `reservation`, of JobBytes::report bytes, is charged for the record and shrinks to its size.
+// Returns null for a method without counts.
+std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
+                                                     Reservation reservation);
 
 // A preallocated node of a std::list of `T*`. Linking and unlinking it allocates nothing.
 template <class T>

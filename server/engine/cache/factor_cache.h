@@ -26,18 +26,18 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "kernels/factorization.h"
 #include "kernels/util/mutex.h"
 #include "server/engine/cache/cache_events.h"
+#include "server/engine/cache/cached_version.h"
 #include "server/engine/cache/handle.h"
 #include "server/engine/cache/handle_table.h"
-#include "server/engine/cache/iteration_record.h"
 #include "server/engine/cache/request_ids.h"
 #include "server/engine/cache/tenant_loads.h"
-#include "server/engine/cache/tier.h"
 #include "server/engine/cache/tiered_store.h"
-#include "server/engine/call_timings.h"
+#include "server/engine/request.h"
 #include "server/engine/scheduling/device_pool.h"
 
 namespace crout {
@@ -235,6 +235,15 @@ class FactorCache : private TieredStore::Owner {
   RequestIds request_ids_;  // its mutex is taken after the store's
   HandleTable handles_ ABSL_GUARDED_BY(store_.mutex());
 };
+
+// Pins the factor of `handle`, of a single matrix. Errors are those of FactorCache::Acquire, and
+// FAILED_PRECONDITION for a batch.
+absl::StatusOr<FactorCache::Pin> AcquireSingle(FactorCache& cache, const std::string& tenant,
+                                               const Handle& handle);
+
+// Returns INVALID_ARGUMENT about `field` if `device` is set and is not the device of the factor.
+absl::Status CheckDeviceOf(const std::string& device, const FactorCache::Pin& factor,
+                           absl::string_view field);
 
 }  // namespace crout
 

@@ -16,7 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/util/mutex.h"
-#include "server/engine/cache/tier.h"
+#include "server/engine/cache/cache_events.h"
 
 namespace crout {
 

@@ -2,6 +2,9 @@
 
 #include "server/engine/cache/tiered_store.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +14,6 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/engine/cache/cached_version.h"
-#include "server/engine/cache/parts_checksum.h"
 #include "server/engine/error.h"
 
 namespace crout {
@@ -37,6 +39,16 @@ absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryB
       kReasonMemoryExhausted);
   const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
   return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, backlog));
+}
+
+// Returns the XXH3 hash of parts in host memory, to detect corruption. The hash of each part is
+// seeded with the hash of the parts before it.
+uint64_t PartsChecksum(const FactorParts& parts) {
+  uint64_t hash = 0;
+  for (const FactorPart& part : parts) {
+    hash = XXH3_64bits_withSeed(part.buffer.data(), part.buffer.size(), hash);
+  }
+  return hash;
 }
 
 }  // namespace

@@ -23,10 +23,9 @@
 #include "kernels/util/mutex.h"
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/cache_events.h"
-#include "server/engine/cache/iteration_record.h"
+#include "server/engine/cache/cached_version.h"
 #include "server/engine/cache/removal.h"
 #include "server/engine/cache/tenant_loads.h"
-#include "server/engine/cache/tier.h"
 #include "server/engine/scheduling/device_pool.h"
 
 namespace crout {

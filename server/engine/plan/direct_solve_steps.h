@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/jobs/direct_solve.h"
-#include "server/engine/plan/factor_and_solve.h"
+#include "server/engine/plan/factor_plan.h"
 #include "server/engine/plan/solve_step.h"
 
 namespace crout {

@@ -16,8 +16,8 @@
 #include "kernels/jobs/batch/dynamic_batch.h"
 #include "kernels/matrix.h"
 #include "kernels/stop_requested.h"
-#include "server/engine/call_timings.h"
 #include "server/engine/plan/payload_step.h"
+#include "server/engine/request.h"
 
 namespace crout {
 

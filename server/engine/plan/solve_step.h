@@ -4,15 +4,20 @@
 #ifndef CROUT_SERVER_ENGINE_PLAN_SOLVE_STEP_H_
 #define CROUT_SERVER_ENGINE_PLAN_SOLVE_STEP_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "kernels/jobs/batch/batch_solve.h"
 #include "kernels/jobs/batch/dynamic_batch.h"
 #include "kernels/jobs/solve.h"
+#include "server/engine/engine.h"
+#include "server/engine/plan/job_plan.h"
 #include "server/engine/plan/payload_step.h"
+#include "server/engine/request.h"
 
 namespace crout {
 
@@ -91,6 +96,18 @@ class SolveStep final : public PayloadStep {
   DynamicBatchBytes batch_bytes_;
   Buffer out_;  // X of a dynamic batch member
 };
+
+struct CachedSolution : Solution {
+  int64_t factor_version = 0;
+  bool promoted = false;  // the factor was copied back to its device
+};
+
+// Plans a solve with the factor that `pin` holds, of a matrix or of a batch. The plan keeps the
+// pin. Errors have the fields of `header.rhs` and `header.options`; FAILED_PRECONDITION for a
+// factor that cannot solve systems, and for right-hand sides of another kind or shape than the
+// factor's matrix.
+absl::StatusOr<std::unique_ptr<JobPlan<CachedSolution>>> PlanCachedSolve(
+    Engine& engine, FactorCache::Pin pin, const MatrixSpec& rhs, const SolveRequest& request);
 
 }  // namespace crout
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/allocation.h"
@@ -276,6 +277,17 @@ void JobScheduler::RemoveFromIndexes(const QueuedJob& job) noexcept {
   deadlines_.erase({job.deadline, &job});
   // Reset to exactly zero when the queue is empty, because rounding errors accumulate in the sum.
   queued_seconds_ = queue_.empty() ? 0 : queued_seconds_ - job.predicted_seconds;
+}
+
+double JobTicket::EndWork(Clock::time_point now) {
+  --working_;
+  if (working_ > 0 || !wasting_since_) return 0;
+  return std::chrono::duration<double>(now - *std::exchange(wasting_since_, std::nullopt)).count();
+}
+
+void JobTicket::Abandon(Clock::time_point now) {
+  if (job_ != nullptr && scheduler_->Remove(job_.get())) job_.reset();
+  if (working_ > 0 && !wasting_since_) wasting_since_ = now;
 }
 
 }  // namespace crout

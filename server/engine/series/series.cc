@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/cache/acquire.h"
+#include "server/engine/cache/factor_cache.h"
 #include "server/engine/error.h"
 #include "server/engine/plan/solve_step.h"
 

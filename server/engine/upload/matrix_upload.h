@@ -21,7 +21,7 @@
 #include "kernels/io/matrix_reader.h"
 #include "kernels/sparse_view.h"
 #include "kernels/util/clock.h"
-#include "server/engine/call_timings.h"
+#include "server/engine/request.h"
 #include "server/engine/upload/payload_spec.h"
 #include "server/engine/upload/upload_grant.h"
 

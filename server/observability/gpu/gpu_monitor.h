@@ -12,7 +12,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "kernels/util/mutex.h"
-#include "server/observability/gpu/gpu_reading.h"
 #include "server/observability/gpu/nvml.h"
 
 namespace crout {

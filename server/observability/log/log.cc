@@ -2,15 +2,30 @@
 
 #include "server/observability/log/log.h"
 
+#include <grpc/support/log.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "google/protobuf/stubs/common.h"
+#include "google/protobuf/stubs/logging.h"
+#include "grpcpp/version_info.h"
+#include "kernels/util/allocation.h"
+#include "kernels/util/clock.h"
+#include "kernels/util/mutex.h"
 #include "server/observability/log/log_writer.h"
 #include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
+
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+#endif
 
 namespace crout {
 namespace {
@@ -72,6 +87,71 @@ void Write(LogLevel level, std::string_view event, const nlohmann::ordered_json&
               g_format == LogFormat::kJson ? JsonMembers(event, fields) : Text(event, fields));
 }
 
+// Later versions of gRPC log through Abseil and need no redirection.
+#if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 66
+
+LogLevel LevelOf(gpr_log_severity severity) {
+  switch (severity) {
+    case GPR_LOG_SEVERITY_DEBUG:
+      return LogLevel::kDebug;
+    case GPR_LOG_SEVERITY_INFO:
+      return LogLevel::kInfo;
+    case GPR_LOG_SEVERITY_ERROR:
+      break;
+  }
+  return LogLevel::kWarn;  // usually an error of a peer; calls report the server's own errors
+}
+
+constexpr int kLinesPerSecond = 10;
+std::atomic<uint64_t> failed_handshakes = 0;
+
+// Returns nothing if kLinesPerSecond lines were logged in this second. Otherwise returns the number
+// of lines skipped since the last logged line.
+std::optional<int> AdmitLine() {
+  static Mutex mutex;
+  static auto second = SteadyNow();
+  static int lines = 0;
+  static int skipped = 0;
+  MutexLock lock(&mutex);
+  if (const auto now = SteadyNow(); now - second >= std::chrono::seconds(1)) {
+    second = now;
+    lines = 0;
+  }
+  if (lines++ < kLinesPerSecond) return std::exchange(skipped, 0);
+  ++skipped;
+  return std::nullopt;
+}
+
+void Forward(gpr_log_func_args* args) {
+  const std::string_view file = args->file;
+  const std::string_view message = args->message;
+  if (message.starts_with("Handshake failed")) ++failed_handshakes;
+  const std::optional<int> skipped = AdmitLine();
+  if (!skipped) return;
+  AbandonOnBadAlloc([&] {
+    nlohmann::ordered_json fields = {{"source", file.substr(file.rfind('/') + 1)},
+                                     {"message", message}};
+    if (*skipped > 0) fields["skipped"] = *skipped;
+    Log(LevelOf(args->severity), "grpc", fields);
+  });
+}
+
+void RedirectGrpcLogs() { gpr_set_log_function(Forward); }
+uint64_t CountedHandshakes() { return failed_handshakes; }
+
+#else
+
+void RedirectGrpcLogs() {}
+uint64_t CountedHandshakes() { return 0; }
+
+#endif
+
+void RedirectProtobufLogs() {
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  google::protobuf::SetLogHandler(nullptr);
+#endif
+}
+
 }  // namespace
 
 void ConfigureLog(LogLevel level, LogFormat format) {
@@ -99,5 +179,12 @@ void FlushLog(std::chrono::milliseconds timeout) {
 }
 
 uint64_t DroppedLogLines() { return g_writer == nullptr ? 0 : g_writer->dropped(); }
+
+void RedirectLibraryLogs() {
+  RedirectGrpcLogs();
+  RedirectProtobufLogs();
+}
+
+uint64_t FailedHandshakes() { return CountedHandshakes(); }
 
 }  // namespace crout

@@ -34,6 +34,17 @@ void FlushLog(std::chrono::milliseconds timeout = std::chrono::seconds(1));
 // Number of lines dropped since the process started.
 uint64_t DroppedLogLines();
 
+// Logs gRPC's messages (errors by default, see GRPC_VERBOSITY) as events of the daemon's log. Drops
+// protobuf's messages: each concerns a request whose sender receives the error. Peers can cause any
+// number of gRPC messages, so at most ten lines a second are logged. The next line reports how many
+// were skipped. Call it after ConfigureLog and before the first use of either library.
+void RedirectLibraryLogs();
+
+// Returns the number of failed TLS handshakes since RedirectLibraryLogs(), counted from gRPC's
+// messages. The messages do not name the peer. Always 0 with gRPC 1.66 or newer, which logs through
+// Abseil.
+uint64_t FailedHandshakes();
+
 }  // namespace crout
 
 #endif  // CROUT_SERVER_OBSERVABILITY_LOG_LOG_H_

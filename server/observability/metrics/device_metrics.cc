@@ -9,7 +9,7 @@
 
 #include <utility>
 
-#include "server/observability/metrics/buckets.h"
+#include "server/observability/metrics/lazy_histogram.h"
 
 namespace crout {
 namespace {

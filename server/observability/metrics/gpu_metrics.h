@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/observability/gpu/gpu_reading.h"
+#include "server/observability/gpu/nvml.h"
 
 namespace crout {
 

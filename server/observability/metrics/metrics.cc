@@ -14,7 +14,7 @@
 #include "crout_version.h"
 #include "kernels/factorization.h"
 #include "kernels/jobs/solve.h"
-#include "server/observability/metrics/buckets.h"
+#include "server/observability/metrics/lazy_histogram.h"
 #include "server/observability/metrics/process_metrics.h"
 
 namespace crout {

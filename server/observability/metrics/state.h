@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "server/engine/cache/tier.h"
-#include "server/observability/gpu/gpu_reading.h"
+#include "server/engine/cache/cache_events.h"
+#include "server/observability/gpu/nvml.h"
 #include "server/observability/metrics/labels.h"
 
 namespace crout {

@@ -9,8 +9,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,9 +23,35 @@
 #include "kernels/util/mutex.h"
 #include "server/net/http_post.h"
 #include "server/observability/metrics/labels.h"
-#include "server/observability/trace/otlp_json.h"
+#include "server/observability/status/recent_work.h"
 
 namespace crout {
+
+struct TraceContext {
+  std::string trace_id;   // 32 hexadecimal digits in lower case, not all 0
+  std::string parent_id;  // the caller's span: 16 digits of the same form
+  bool sampled = false;   // the caller records this trace
+};
+
+// Parses the untrusted header `traceparent`. Returns nothing unless it has exactly the form of
+// version 00, "00-TRACE_ID-PARENT_ID-FLAGS".
+std::optional<TraceContext> ParseTraceparent(std::string_view header);
+
+// A finished call and its trace.
+struct TracedCall {
+  TraceContext context;
+  EndedCall call;
+};
+
+// Returns an ExportTraceServiceRequest (OTLP 1.0, JSON encoding: hexadecimal identifiers, 64-bit
+// numbers as strings). Each call is a SERVER span whose parent is the caller's span. It has an
+// INTERNAL child span for each phase that took time.
+//
+// The start times of phases are not recorded. The phase spans are placed one after another from the
+// start of the call, in the order of JobPhase, and end no later than the call. `make_span_id` must
+// return 16 hexadecimal digits, different on each call.
+std::string OtlpJson(std::span<const TracedCall> calls,
+                     const std::function<std::string()>& make_span_id);
 
 struct TraceExporterOptions {
   size_t capacity = 2048;                      // queued calls, about 500 bytes each

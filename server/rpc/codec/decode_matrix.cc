@@ -3,11 +3,12 @@
 #include "server/rpc/codec/decode_matrix.h"
 
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/codec/decode_field.h"
+#include "server/engine/error.h"
 #include "server/rpc/codec/status.h"
 
 namespace crout {
@@ -97,7 +98,45 @@ absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::
   return format;
 }
 
+constexpr size_t kMaxNameBytes = 128;
+
+absl::Status CheckText(absl::string_view text, absl::string_view field) {
+  if (text.size() <= kMaxNameBytes) return absl::OkStatus();
+  return BadField(field, absl::StrCat(text.size(), " bytes; at most ", kMaxNameBytes));
+}
+
 }  // namespace
+
+absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::string_view field) {
+  switch (dtype) {
+    case v1::DTYPE_UNSPECIFIED:
+      return unspecified;
+    case v1::DTYPE_FLOAT32:
+      return DType::kFloat32;
+    case v1::DTYPE_FLOAT64:
+      return DType::kFloat64;
+    case v1::DTYPE_COMPLEX64:
+      return DType::kComplex64;
+    case v1::DTYPE_COMPLEX128:
+      return DType::kComplex128;
+    default:
+      return BadField(field, absl::StrCat("unknown type ", static_cast<int>(dtype)));
+  }
+}
+
+absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view field) {
+  switch (operation) {
+    case v1::OPERATION_UNSPECIFIED:
+    case v1::OPERATION_NONE:
+      return Op::kNone;
+    case v1::OPERATION_TRANSPOSE:
+      return Op::kTranspose;
+    case v1::OPERATION_CONJUGATE_TRANSPOSE:
+      return Op::kConjugateTranspose;
+    default:
+      return UnknownValue(absl::StrCat(field, ".operation"), operation);
+  }
+}
 
 absl::StatusOr<MatrixSpec> DecodeMatrix(const v1::MatrixSpec& spec, absl::string_view field) {
   MatrixSpec matrix;
@@ -148,6 +187,39 @@ absl::StatusOr<MatrixSpec> DecodeMatrix(const v1::MatrixSpec& spec, absl::string
       break;
   }
   return BadField(field, "has no format: set dense, matrix_market, sparse or batch");
+}
+
+absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,
+                                           absl::string_view field, const Limits& limits) {
+  const absl::Duration duration = absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos());
+  if (duration == absl::ZeroDuration()) return limits.default_lease;
+  if (duration < absl::ZeroDuration() || duration > limits.max_lease) {
+    return BadField(field, absl::StrCat(absl::FormatDuration(duration), " is not in (0, ",
+                                        absl::FormatDuration(limits.max_lease), "]"));
+  }
+  return duration;
+}
+
+absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,
+                                                 const std::string& tenant, const Limits& limits) {
+  CROUT_RETURN_IF_ERROR(CheckText(options.name(), "header.cache.name"));
+  CROUT_RETURN_IF_ERROR(CheckText(options.request_id(), "header.cache.request_id"));
+  InsertOptions decoded{.tenant = tenant,
+                        .name = options.name(),
+                        .request_id = options.request_id(),
+                        .lease = absl::ZeroDuration(),
+                        .life = limits.max_life};
+  CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "header.cache.lease", limits));
+  return decoded;
+}
+
+absl::StatusOr<Handle> DecodeHandle(absl::string_view text) {
+  if (text.empty()) return BadField("handle", "missing: set the handle that Factorize returned");
+  if (const std::optional<Handle> handle = Handle::Parse({text.data(), text.size()}))
+    return *handle;
+  return WithReason(absl::NotFoundError("no factor has this handle: it is not of the form that "
+                                        "Factorize returns (26 characters of base32)"),
+                    kReasonHandleUnknown);
 }
 
 }  // namespace crout

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Decodes the options of factorizations and solves.
+// Decodes the options of factorizations and solves, and the headers of a series.
 #ifndef CROUT_SERVER_RPC_CODEC_DECODE_OPTIONS_H_
 #define CROUT_SERVER_RPC_CODEC_DECODE_OPTIONS_H_
 
@@ -21,6 +21,11 @@ absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options)
 // `field` is the path of the options, for messages.
 absl::StatusOr<SolveRequest> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field);
+
+// Decodes the options of the first header, shared by all steps.
+absl::StatusOr<SeriesRequest> DecodeSeries(const v1::SolveSeriesHeader& header);
+// Decodes the matrices of one step.
+absl::StatusOr<SeriesStepRequest> DecodeSeriesStep(const v1::SolveSeriesHeader& header);
 
 }  // namespace crout
 

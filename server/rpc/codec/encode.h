@@ -12,8 +12,8 @@
 #include "kernels/matrix.h"
 #include "kernels/numerics/judgment.h"
 #include "server/engine/cache/factor_cache.h"
-#include "server/engine/call_timings.h"
 #include "server/engine/plan/solve_step.h"
+#include "server/engine/request.h"
 
 namespace crout {
 

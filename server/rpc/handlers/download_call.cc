@@ -6,7 +6,7 @@
 
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
-#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/decode_matrix.h"
 
 namespace crout {
 

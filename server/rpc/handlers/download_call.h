@@ -9,7 +9,7 @@
 
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/admission/job_memory.h"
-#include "server/rpc/stream/call.h"
+#include "server/rpc/stream/call_base.h"
 
 namespace crout {
 

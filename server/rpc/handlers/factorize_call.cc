@@ -10,7 +10,6 @@
 #include "server/engine/admission/job_memory.h"
 #include "server/engine/error.h"
 #include "server/engine/plan/solve_step.h"
-#include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/decode_options.h"
 #include "server/rpc/codec/encode.h"

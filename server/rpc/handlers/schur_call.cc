@@ -9,7 +9,6 @@
 #include "kernels/util/status_macros.h"
 #include "server/engine/error.h"
 #include "server/engine/plan/solve_step.h"
-#include "server/rpc/codec/decode_cache.h"
 #include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/decode_options.h"
 #include "server/rpc/codec/encode.h"

@@ -6,13 +6,16 @@
 #define CROUT_SERVER_RPC_STREAM_CALL_BASE_H_
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,18 +26,50 @@
 #include "kernels/util/thread_pool.h"
 #include "server/engine/batching/dynamic_batcher.h"
 #include "server/engine/scheduling/device_scheduler.h"
-#include "server/engine/scheduling/job_ticket.h"
+#include "server/engine/scheduling/job_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
 #include "server/rpc/call_registry.h"
-#include "server/rpc/caller_check.h"
+#include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/core.h"
 #include "server/rpc/observe.h"
-#include "server/rpc/stream/call_phase.h"
 #include "server/rpc/stream/data_stream.h"
 #include "server/rpc/stream/reply_writer.h"
 
 namespace crout {
+
+// Whether a call ends because of its deadline. The call began `seconds` ago and its client ends it
+// now. The client's clock reaches the deadline before the server's: it started earlier by the
+// network delay, and gRPC rounds up the timeout that it sends, by at most 1 %.
+bool IsAboutDeadline(const grpc::ServerContextBase& context, double seconds);
+
+// The deadline on the scheduler's clock, or time_point::max() if the client set none.
+Job::Clock::time_point DeadlineForJob(const grpc::ServerContextBase& context);
+
+// The phases of a call.
+//
+// | phase      | work in this phase                               | entered by                    |
+// | ---------- | ------------------------------------------------ | ----------------------------- |
+// | kHeader    | the request arrives, is read and decoded         | gRPC, which opens the call    |
+// | kAdmission | memory is reserved; the call may wait for        | the reaction to the request   |
+// |            | another call with the same request_id            |                               |
+// | kPayload   | the payload arrives                              | the thread that reserved the  |
+// |            |                                                  | memory                        |
+// | kQueue     | text is parsed and assembled; the job is queued  | the thread that received the  |
+// |            |                                                  | last byte                     |
+// | kWork      | the job runs                                     | a worker of the device        |
+// | kReply     | the answer is known; no more work is needed;     | the work, the client or the   |
+// |            | messages sent before still go out                | daemon, at any time           |
+// | kEnd       | a thread releases the call's resources; gRPC may | the thread that ended the     |
+// |            | still send the reply                             | last work or entered kReply   |
+//
+// A call only moves forward, and skips phases that it does not need, such as a payload or a job. A
+// call in rounds is the exception: after an answer it returns to kHeader, and the payload of the
+// next round may arrive completely before that answer has been sent. The phase does not show
+// whether the client is still connected: see CallBase::OutlivesClient().
+enum class CallPhase : uint8_t { kHeader, kAdmission, kPayload, kQueue, kWork, kReply, kEnd };
+inline constexpr std::array<std::string_view, 7> kCallPhaseNames = {
+    "header", "admission", "payload", "queue", "work", "reply", "end"};
 
 // The object lives until gRPC is done with it and no job or task refers to it. Reactions, jobs and
 // tasks run on different threads; `mutex_` serializes them. gRPC runs no reaction inside a Start*
@@ -50,7 +85,7 @@ namespace crout {
 // EnforceLimits() cancels a call whose client does not read its reply in time (ReplyWriter).
 //
 // call_base.cc implements the life of a call; call_job.cc implements its work and its queued job.
-// The parts of a call are CallerCheck, ReplyWriter and JobTicket. Call (call.h) connects a call to
+// The parts of a call are CallerCheck, ReplyWriter and JobTicket. Call connects a call to
 // gRPC.
 class CallBase : public LiveCall,
                  public PeerShares::Holder,
@@ -302,6 +337,26 @@ class CallBase : public LiveCall,
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> client_left_at_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Reactor is grpc::ServerBidiReactor or grpc::ServerWriteReactor over ByteBuffer, or UnaryReactor.
+template <class Reactor>
+class Call : public Reactor, public CallBase {
+ public:
+  void OnCancel() override { Cancelled(); }
+  void OnWriteDone(bool ok) override { WriteDone(ok); }
+  void OnDone() override { Done(); }
+
+ protected:
+  Call(ServerCore& core, grpc::CallbackServerContext* context, Method method)
+      : CallBase(core, context, method) {}
+
+ private:
+  void StartWriting(const grpc::ByteBuffer& message) final { this->StartWrite(&message); }
+  void StartWritingLast(const grpc::ByteBuffer& message, grpc::Status status) final {
+    this->StartWriteAndFinish(&message, grpc::WriteOptions(), std::move(status));
+  }
+  void StartFinishing(grpc::Status status) final { this->Finish(std::move(status)); }
 };
 
 }  // namespace crout

@@ -6,7 +6,6 @@
 
 #include "kernels/util/clock.h"
 #include "server/rpc/stream/call_base.h"
-#include "server/rpc/stream/call_deadline.h"
 
 namespace crout {
 

@@ -11,7 +11,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/error.h"
-#include "server/rpc/codec/decode_cache.h"
+#include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/status.h"
 
 namespace crout {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/auth/identity_file.h"
+#include "server/auth/identities.h"
 #include "server/auth/identity_reloader.h"
 #include "server/auth/token.h"
 

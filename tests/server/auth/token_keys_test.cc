@@ -16,7 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/auth/identity_file.h"
+#include "server/auth/identities.h"
 #include "server/auth/identity_reloader.h"
 #include "tests/support/token_authority.h"
 

@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/factorization.h"
 #include "kernels/jobs/solve.h"
-#include "server/engine/cache/tier.h"
-#include "server/observability/metrics/buckets.h"
+#include "server/engine/cache/cache_events.h"
+#include "server/observability/metrics/lazy_histogram.h"
 #include "tests/server/scrape.h"
 
 namespace crout::metrics_test {

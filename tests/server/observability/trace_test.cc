@@ -14,8 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "server/observability/trace/otlp_json.h"
-#include "server/observability/trace/trace_context.h"
 #include "server/observability/trace/trace_exporter.h"
 #include "tests/support/eventually.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/reflection.h"
+#include "server/rpc/standard_services.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.pb.h>

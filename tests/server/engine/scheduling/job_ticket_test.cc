@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/engine/scheduling/job_ticket.h"
+#include "server/engine/scheduling/job_scheduler.h"
 
 #include <chrono>
 #include <memory>

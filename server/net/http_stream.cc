@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/net/http_tls.h"
+#include "server/net/http_stream.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/engine/cache/iteration_record.h"
+#include "server/engine/cache/cached_version.h"
 
 #include <utility>
 
