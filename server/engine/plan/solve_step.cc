@@ -133,6 +133,20 @@ absl::Status SolveStep::Replan() {
                  [&](size_t bytes) { return engine_.cache.ReserveOnHost(bytes); });
 }
 
+SolveOptions WithCorrections(SolveOptions options, const FactorSummary& factor, bool has_matrix) {
+  options.verify &= has_matrix;
+  if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMaxCorrections;
+  if (!factor.sparse || !has_matrix) return options;
+  // Refinement alone may not converge with an inaccurate factor: after perturbed pivots, large
+  // growth of the entries, or a solve of the probe with a large error.
+  if (IsUnstable(factor.sparse->numeric) || factor.is_poor()) {
+    options.max_corrections = kMaxCorrections;
+  } else {
+    options.max_refinement_steps = std::max(options.max_refinement_steps, kSparseRefinement);
+  }
+  return options;
+}
+
 absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   const auto [factor, has_matrix, undecided] = expected_();
   const PackedMatrix& shape = upload_.shape();
@@ -148,18 +162,7 @@ absl::StatusOr<MemoryNeed> SolveStep::Plan() {
   }
   const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());
-  SolveOptions options = options_;
-  options.verify &= has_matrix;
-  if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMaxCorrections;
-  if (factor.sparse && has_matrix) {
-    // Refinement alone may not converge with an inaccurate factor: after perturbed pivots, large
-    // growth of the entries, or a solve of the probe with a large error.
-    if (IsUnstable(factor.sparse->numeric) || factor.is_poor()) {
-      options.max_corrections = kMaxCorrections;
-    } else {
-      options.max_refinement_steps = std::max(options.max_refinement_steps, kSparseRefinement);
-    }
-  }
+  const SolveOptions options = WithCorrections(options_, factor, has_matrix);
   CROUT_ASSIGN_OR_RETURN(plan_, PlanSolve(options, factor, shape));
   CROUT_RETURN_IF_ERROR(CheckMatrix(*plan_, factor, has_matrix));  // before the payload arrives
   if (batched_) {

@@ -39,6 +39,10 @@ struct ExpectedFactor {
 // Returns FAILED_PRECONDITION with the reason if the factor cannot be used to solve systems.
 absl::Status CheckSolvable(const FactorSummary& factor);
 
+// Returns `options` with the corrections and refinement steps that solutions by `factor` need to
+// reach roundoff. Without the matrix, nothing is verified, and sparse factors get none.
+SolveOptions WithCorrections(SolveOptions options, const FactorSummary& factor, bool has_matrix);
+
 class SolveStep final : public PayloadStep {
  public:
   // `expected` is called each time the job is planned. If the factor's matrix is not kept, the
