@@ -123,10 +123,10 @@ std::string DefaultStateDir() {
   return "";
 }
 
-void Config::ApplyDynamicBatching() {
-  limits.gather_max_order = gather ? gather_max_order : 0;
-  pool.scheduler.max_batch_jobs = gather ? gather_jobs : 1;
-  pool.scheduler.batch_window = absl::ToChronoMicroseconds(gather_window);
+void Config::DisableBatching() {
+  batching = false;
+  limits.batching_max_order = 0;
+  pool.scheduler.max_batch_jobs = 1;
 }
 
 std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
@@ -185,7 +185,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
     return 0;
   }
   config.pool.scheduler.queue_capacity = config.limits.queue_capacity;
-  config.ApplyDynamicBatching();
+  if (!config.batching) config.DisableBatching();
   return config;
 }
 

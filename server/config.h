@@ -55,13 +55,7 @@ struct Config {
   absl::Duration max_connection_age = absl::Hours(1);
   int64_t max_connections = 4096;  // open connections for each address of `listen`
   AbandonLimits abandon;           // limits on calls that clients reset
-  // Dynamic batching of small requests (decision 0032): whether it is on, the largest order of a
-  // matrix, the largest number of calls in a batch, and the longest time that a call waits for
-  // others.
-  bool gather = true;
-  int64_t gather_max_order = 128;
-  size_t gather_jobs = 128;
-  absl::Duration gather_window = absl::Microseconds(200);
+  bool batching = true;            // dynamic batching of small requests (decision 0032)
   Limits limits;
   DevicePoolOptions pool;
   // Drain: the server reports not ready but accepts calls for drain_grace. It then refuses new
@@ -69,8 +63,8 @@ struct Config {
   absl::Duration drain_grace = absl::Seconds(2);
   absl::Duration drain_limit = absl::Seconds(30);
 
-  // Copies the four dynamic batching settings to `limits` and to the scheduler options.
-  void ApplyDynamicBatching();
+  // Turns dynamic batching off in `limits` and `pool`.
+  void DisableBatching();
 };
 
 // Default of --state-dir: the first of $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/crout and

@@ -271,17 +271,19 @@ void AddJobOptions(Options& options, Config& config) {
            "that wait for analysis and the calls that wait for memory")
       ->check(CLI::Range(1, 1000000));
   options.Add(
-      "gather", config.gather,
+      "batching", config.batching,
       "Dynamic batching: run small requests that wait at the same time as one batch: on or off");
   options
-      .Add("gather-max-order", config.gather_max_order,
+      .Add("batching-max-order", config.limits.batching_max_order,
            "Largest order of a matrix that auto factors in a dynamic batch")
       ->check(CLI::Range(1, 1024));
-  options.Add("gather-jobs", config.gather_jobs, "Largest number of calls in a dynamic batch")
+  options
+      .Add("batching-max-requests", config.pool.scheduler.max_batch_jobs,
+           "Largest number of requests in a dynamic batch")
       ->check(CLI::Range(1, 4096));
-  options.AddDuration("gather-window", config.gather_window,
-                      "Time that a call waits for others to form a batch while its device is busy; "
-                      "at most 10ms; 0: no wait",
+  options.AddDuration("batching-max-delay", config.pool.scheduler.max_batch_delay,
+                      "Longest time that a request waits for a dynamic batch to fill while its "
+                      "device is busy; at most 10ms; 0: no wait",
                       absl::Milliseconds(10));
 }
 

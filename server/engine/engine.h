@@ -25,7 +25,7 @@ struct EngineLimits {
   int64_t max_sparse_n = 10000000;  // the same for a sparse matrix
   // Largest order for which dynamic batching is automatic (decision 0032); 0: never automatic.
   // Requests that name the method irr_lu are batched at any order.
-  int64_t gather_max_order = 0;
+  int64_t batching_max_order = 128;
   // Longest wait of an upload for staging memory of the device.
   absl::Duration staging_timeout = absl::Seconds(30);
 };

@@ -322,8 +322,8 @@ class TableTest(unittest.TestCase):
         host = {"file": "h", "cores": 2, "cases": [{"operation": "getrf", "largest": 64, "dtype": "f32", "gain": 1.6}]}
         service_result = {"file": "s", "device": "AMD", "cores": 2, "batch": {"of_receive": 1.25}}
 
-        def met(gathering):
-            of_kind = {"gpu_irr": [gpu], "host_irr": [host], "service": [service_result], "gather": [{"file": "c", "gathering": [gathering]}]}
+        def met(gain):
+            of_kind = {"gpu_irr": [gpu], "host_irr": [host], "service": [service_result], "dynamic_batch": [{"file": "c", "batching_gain": [gain]}]}
             return [row[3] for row in irregular_targets.table(of_kind, lambda some: some[0] if some else None).rows]
         row = {"clients": 64, "n": 64, "gain": 3.0, "of_empty_calls": 0.54, "alone_extra_us": -5.0}
         self.assertEqual(met(row), ["no", "yes", "yes", "no", "no", "yes", "yes", "yes"])
@@ -332,7 +332,7 @@ class TableTest(unittest.TestCase):
         self.assertIsNone(irregular_targets.table({}, lambda some: None))
 
     def test_dynamic_batching_has_ratios_by_rounds_and_costs(self):
-        made = service.tables({"gathering": [{"n": 64, "gain": 3.0}], "call_costs": [{"call": "nothing", "daemon_cpu_us": 12.0}]})
+        made = service.tables({"batching_gain": [{"n": 64, "gain": 3.0}], "call_costs": [{"call": "nothing", "daemon_cpu_us": 12.0}]})
         self.assertEqual([(table.header, table.rows) for table in made],
                          [(["n", "gain"], [["64", "3.00"]]), (["call", "daemon cpu, µs"], [["nothing", "12.0"]])])
         self.assertEqual([service.ROUNDS_NOTE in table.note for table in made], [True, False])

@@ -84,7 +84,7 @@ Json CostOf(SmallRequests& requests, const char* what, int64_t n, F call) {
   const auto each = [&](double sum) { return sum / static_cast<double>(calls); };
   Json row = {{"call", what},
               {"n", n},
-              {"gather", requests.gather()},
+              {"batching", requests.batching()},
               {"clients", requests.clients()},
               {"calls_per_second", rate},
               {"daemon_cpu_us", 1e6 * each(after.daemon - before.daemon)},

@@ -43,8 +43,8 @@ constexpr int kLatencyCalls = 401;  // number per round
 // A daemon and its results: throughput of all clients, and latency of one client.
 class Subject {
  public:
-  Subject(const std::string& device, bool gather, int clients, const SmallProblem& problem)
-      : calls_(device, gather, clients, problem) {}
+  Subject(const std::string& device, bool batching, int clients, const SmallProblem& problem)
+      : calls_(device, batching, clients, problem) {}
 
   SmallRequests& calls() { return calls_; }
 
@@ -71,7 +71,7 @@ class Subject {
   }
 
   Json Summary() const {
-    Json row = {{"gather", calls_.gather()}};
+    Json row = {{"batching", calls_.batching()}};
     AddSpread(rates_, 1, "calls_per_second", row);
     AddSpread(empty_rates_, 1, "empty_calls_per_second", row);
     AddSpread(alone_, 1e6, "alone_us", row);
@@ -126,7 +126,7 @@ DeviceInfo InfoOf([[maybe_unused]] const std::string& name) {
 
 void Run(const std::string& device, int clients, int64_t n, const std::string& output) {
   const SmallProblem problem(n);
-  Json result = ResultHeader("gather", InfoOf(device));
+  Json result = ResultHeader("dynamic_batch", InfoOf(device));
   result["cores"] = CoresOfProcess();
   result["n"] = n;
   result["clients"] = clients;
@@ -136,8 +136,8 @@ void Run(const std::string& device, int clients, int64_t n, const std::string& o
   for (int round = 0; round < kRounds; ++round) {
     together.RunRound();
     apart.RunRound();
-    result["gathered"] = Json::array({together.Summary(), apart.Summary()});
-    result["gathering"] = Json::array({together.Beside(apart)});
+    result["throughput"] = Json::array({together.Summary(), apart.Summary()});
+    result["batching_gain"] = Json::array({together.Beside(apart)});
     WriteResult(result, output);
   }
   for (Subject* const subject : {&together, &apart}) {

@@ -50,7 +50,7 @@ KEPT = {
     "python_sparse": ("Sparse systems through the service beside SciPy", "irregular_batches"),
     "large_sparse": ("Ten million sparse equations, and 2^31 entries, through the service", "irregular_batches"),
     "host_sparse_series": ("Sequences of sparse matrices on the host beside KLU", "irregular_batches"),
-    "gather": ("Dynamic batching of small requests", "irregular_batches"),
+    "dynamic_batch": ("Dynamic batching of small requests", "irregular_batches"),
     "gpu_mixed": ("Solutions with low-precision factors on a GPU", "dense_lu"),
     "gpu_series": ("Time series on a GPU", "series"),
     "host_series": ("Time series on the host", "series"),

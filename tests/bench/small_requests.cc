@@ -27,11 +27,11 @@ SmallProblem::SmallProblem(int64_t n) : n(n), a(n * n), b(n, 1.0) {
   for (double& v : a) v = static_cast<double>(generator() >> 11) * 0x1p-52 - 1;
 }
 
-SmallRequests::SmallRequests(const std::string& device, bool gather, int clients,
+SmallRequests::SmallRequests(const std::string& device, bool batching, int clients,
                              const SmallProblem& problem)
-    : gather_(gather),
+    : batching_(batching),
       problem_(problem),
-      daemon_({"--devices=" + device, std::string("--gather=") + (gather ? "on" : "off"),
+      daemon_({"--devices=" + device, std::string("--batching=") + (batching ? "on" : "off"),
                "--log-calls=none"}) {
   for (int i = 0; i < clients; ++i) clients_.push_back(ClientOf(daemon_));
   kept_ = Check(clients_[0]->Factorize(client::MatrixSource::Dense(problem.a, problem.n, problem.n),

@@ -44,16 +44,16 @@ inline constexpr ServerPhase kServerPhases[] = {
     {"server_us", [](const v1::Timings& t) { return t.total_seconds(); }},
 };
 
-// A daemon, with or without batching of calls, and its clients, each with a connection.
+// A daemon, with or without dynamic batching, and its clients, each with a connection.
 class SmallRequests {
  public:
   using Call = std::function<void(client::Client&)>;
 
-  // Starts the daemon, with batching of calls if `gather`. Each client makes one call, and the
+  // Starts the daemon, with dynamic batching if `batching`. Each client makes one call, and the
   // daemon keeps a factor of `problem`, which must outlive the object.
-  SmallRequests(const std::string& device, bool gather, int clients, const SmallProblem& problem);
+  SmallRequests(const std::string& device, bool batching, int clients, const SmallProblem& problem);
 
-  bool gather() const { return gather_; }
+  bool batching() const { return batching_; }
   const SmallProblem& problem() const { return problem_; }
   size_t clients() const { return clients_.size(); }
   client::Client& first() { return *clients_.front(); }
@@ -70,7 +70,7 @@ class SmallRequests {
   double Throughput(const Call& call);
 
  private:
-  const bool gather_;
+  const bool batching_;
   const SmallProblem& problem_;
   e2e::Daemon daemon_;
   std::vector<std::unique_ptr<client::Client>> clients_;

@@ -35,7 +35,7 @@ CODE = {
     "python_sparse": ["kernels/host/klu", "kernels/host/multifrontal", "kernels/sparse", "server/rpc", "server/engine"],
     "large_sparse": ["kernels/host/klu", "kernels/host/multifrontal", "kernels/sparse", "server/rpc", "server/engine"],
     "host_sparse_series": ["kernels/host/klu", "kernels/jobs/*sparse_factorize*", "kernels/jobs/series*"],
-    "gather": ["server/engine/batching/dynamic_batcher*", "kernels/jobs/*dynamic_batch*", "kernels/util/poll_pause.h"],
+    "dynamic_batch": ["server/engine/batching/dynamic_batcher*", "kernels/jobs/*dynamic_batch*", "kernels/util/poll_pause.h"],
     "service": ["server/rpc", "server/engine"],
     "gpu_service": ["server/engine/scheduling", f"{GPU}device"],
     "tls": ["server/rpc", "server/engine", "server/auth"],

@@ -184,7 +184,7 @@ class Loads:
         callers = [threading.Thread(target=lambda: codes.append(self._daemon.ctl("factor", str(self._dense))[0]))
                    for _ in range(3)]
         started = callers[:1]
-        self._daemon.failpoint("hold gathered.run")
+        self._daemon.failpoint("hold dynamic_batch.run")
         try:
             callers[0].start()
             self._await_gauge("crout_streams_busy", 1)  # before that, the others would join its batch
@@ -193,7 +193,7 @@ class Loads:
                 started.append(caller)
             self._await_gauge("crout_queue_depth", 2)
         finally:
-            self._daemon.failpoint("release gathered.run")
+            self._daemon.failpoint("release dynamic_batch.run")
             for caller in started:
                 caller.join()
         assert codes == [0, 0, 0], codes

@@ -75,8 +75,8 @@ TEST(DynamicBatchTest, ManyClientsGetTheBitsThatEachGetsAlone) {
     EXPECT_LT(alone.back().result.backward_error(), 1e-14);
   }
   // The first call is held. The calls of other clients wait for it and form a batch.
-  daemon.failpoints().Hold("gathered.run");
-  const int before = daemon.failpoints().reached("gathered.run");
+  daemon.failpoints().Hold("dynamic_batch.run");
+  const int before = daemon.failpoints().reached("dynamic_batch.run");
   {
     std::vector<std::jthread> threads;
     threads.reserve(kClients);
@@ -89,21 +89,22 @@ TEST(DynamicBatchTest, ManyClientsGetTheBitsThatEachGetsAlone) {
           EXPECT_EQ(answer.x, alone[seed].x);
         }
       });
-      if (seed == 0) daemon.failpoints().AwaitReached("gathered.run", before + 1);
+      if (seed == 0) daemon.failpoints().AwaitReached("dynamic_batch.run", before + 1);
     }
     EXPECT_TRUE(Eventually([&] { return HoldingsOf(*one).queue_depth == kClients - 1; }));
-    daemon.failpoints().Release("gathered.run");
+    daemon.failpoints().Release("dynamic_batch.run");
   }
-  EXPECT_EQ(SampleOf(daemon, "crout_gathered_calls_sum"), kClients * (kCalls + 1));
-  EXPECT_LE(SampleOf(daemon, "crout_gathered_calls_count"), kClients + 2 + kClients * (kCalls - 1));
+  EXPECT_EQ(SampleOf(daemon, "crout_dynamic_batch_size_requests_sum"), kClients * (kCalls + 1));
+  EXPECT_LE(SampleOf(daemon, "crout_dynamic_batch_size_requests_count"),
+            kClients + 2 + kClients * (kCalls - 1));
 }
 
 TEST(DynamicBatchTest, TurnedOffNoBatchIsMade) {
-  Daemon daemon({"--gather=off", "--log-calls=none"});
+  Daemon daemon({"--batching=off", "--log-calls=none"});
   const Answer answer = FactorAndSolve(*daemon.NewClient(), 1);
   ASSERT_TRUE(answer.status.ok()) << answer.status;
   EXPECT_NE(answer.factor.algorithm(), v1::ALGORITHM_IRR_LU);
-  EXPECT_EQ(SampleOf(daemon, "crout_gathered_calls_sum"), 0);
+  EXPECT_EQ(SampleOf(daemon, "crout_dynamic_batch_size_requests_sum"), 0);
 }
 
 }  // namespace

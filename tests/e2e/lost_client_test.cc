@@ -80,7 +80,7 @@ class LostClientTest : public ::testing::Test {
   double Refused() const { return CallsRefused(daemon_.ScrapeMetrics()); }
 
   // Batching is off, because the failpoints are in single jobs.
-  Daemon daemon_{{"--streams=1", "--gather=off"}, "croutd_test"};
+  Daemon daemon_{{"--streams=1", "--batching=off"}, "croutd_test"};
   const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
   TempDir directory_;
   const std::string matrix_ = directory_.File("a.mtx");

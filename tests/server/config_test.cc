@@ -166,23 +166,24 @@ TEST(ConfigTest, SettingsAreCheckedWithoutAServer) {
 
 TEST(ConfigTest, DynamicBatchingSetsLimitsAndSchedulers) {
   const Config usual = std::get<Config>(Parse({}));
-  EXPECT_EQ(usual.limits.gather_max_order, 128);
+  EXPECT_EQ(usual.limits.batching_max_order, 128);
   EXPECT_EQ(usual.pool.scheduler.max_batch_jobs, 128);
-  EXPECT_EQ(usual.pool.scheduler.batch_window, std::chrono::microseconds(200));
-  const Config set =
-      std::get<Config>(Parse({"--gather-max-order=32", "--gather-jobs=8", "--gather-window=0"}));
-  EXPECT_EQ(set.limits.gather_max_order, 32);
+  EXPECT_EQ(usual.pool.scheduler.max_batch_delay, absl::Microseconds(200));
+  const Config set = std::get<Config>(
+      Parse({"--batching-max-order=32", "--batching-max-requests=8", "--batching-max-delay=0"}));
+  EXPECT_EQ(set.limits.batching_max_order, 32);
   EXPECT_EQ(set.pool.scheduler.max_batch_jobs, 8);
-  EXPECT_EQ(set.pool.scheduler.batch_window, std::chrono::microseconds(0));
-  const Config off = std::get<Config>(Parse({"--gather=off"}));
-  EXPECT_EQ(off.limits.gather_max_order, 0);
+  EXPECT_EQ(set.pool.scheduler.max_batch_delay, absl::ZeroDuration());
+  const Config off = std::get<Config>(Parse({"--batching=off"}));
+  EXPECT_EQ(off.limits.batching_max_order, 0);
   EXPECT_EQ(off.pool.scheduler.max_batch_jobs, 1);
-  EXPECT_THAT(Refusal({"--gather-max-order=0"}), ::testing::HasSubstr("gather-max-order"));
-  EXPECT_THAT(Refusal({"--gather-jobs=0"}), ::testing::HasSubstr("gather-jobs"));
-  const Config most = std::get<Config>(Parse({"--gather-window=10ms"}));
-  EXPECT_EQ(most.pool.scheduler.batch_window, std::chrono::milliseconds(10));
-  EXPECT_THAT(Refusal({"--gather-window=10001us"}),
-              ::testing::HasSubstr("--gather-window: '10001us' is longer than 10ms"));
+  EXPECT_THAT(Refusal({"--batching-max-order=0"}), ::testing::HasSubstr("batching-max-order"));
+  EXPECT_THAT(Refusal({"--batching-max-requests=0"}),
+              ::testing::HasSubstr("batching-max-requests"));
+  const Config most = std::get<Config>(Parse({"--batching-max-delay=10ms"}));
+  EXPECT_EQ(most.pool.scheduler.max_batch_delay, absl::Milliseconds(10));
+  EXPECT_THAT(Refusal({"--batching-max-delay=10001us"}),
+              ::testing::HasSubstr("--batching-max-delay: '10001us' is longer than 10ms"));
 }
 
 TEST(ConfigTest, WordsAreListedAndMayBeInAnyCase) {

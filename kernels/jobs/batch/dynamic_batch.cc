@@ -331,7 +331,7 @@ absl::Status DynamicBatchJob::Run(StopRequested stop, DynamicBatchTimings& timin
   Stopwatch watch;
   SyncOnExit sync(context_);
   context_.report().ReportColumns(0);  // resets the previous job's count
-  CROUT_RETURN_IF_ERROR(Failpoint("gathered.run"));
+  CROUT_RETURN_IF_ERROR(Failpoint("dynamic_batch.run"));
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
   CROUT_RETURN_IF_ERROR(Allocate());
   Pack();

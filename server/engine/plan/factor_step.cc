@@ -131,7 +131,7 @@ bool FactorStep::CanBatch() const {
   if (method == nullptr || upload_.needs_parsing() || shape.rows < 1 || shape.rows != shape.cols) {
     return false;
   }
-  const bool small = !request_.names_algorithm() && shape.rows <= engine_.limits.gather_max_order;
+  const bool small = !request_.names_algorithm() && shape.rows <= engine_.limits.batching_max_order;
   return (named_batch_ || small) && method->traits().types.contains(shape.dtype) &&
          options_.factor_dtype == shape.dtype && !low_ &&
          options_.equilibrate != EquilibrateMode::kOn && !request_.condition &&

@@ -46,7 +46,7 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   absl::Status CheckKind() const;
 
   // Whether the request allows dynamic batching: the method is automatic and the order is at most
-  // EngineLimits::gather_max_order, or the request names the batch method.
+  // EngineLimits::batching_max_order, or the request names the batch method.
   bool CanBatch() const;
   // Selects dynamic batching. Must be called before Plan().
   void EnableBatching();

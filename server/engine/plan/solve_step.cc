@@ -182,7 +182,7 @@ bool SolveStep::CanBatch(const EngineLimits& limits, const MatrixSpec& rhs,
   if (rhs.needs_parsing() || rhs.values || shape.rows < 1 || shape.cols < 1) return false;
   const SolveOptions& options = request.options;
   return shape.dtype == dtype && !request.names_solver() &&
-         (any_size || shape.cols <= limits.gather_max_order) && options.solver_tolerance == 0 &&
+         (any_size || shape.cols <= limits.batching_max_order) && options.solver_tolerance == 0 &&
          options.max_refinement_steps == 0 && !options.error_bound &&
          !options.componentwise_error && !options.refine_componentwise;
 }

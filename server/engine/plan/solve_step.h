@@ -54,7 +54,7 @@ class SolveStep final : public PayloadStep {
       DeviceSlot& slot, std::function<ExpectedFactor()> expected, absl::StatusCode mismatch);
 
   // Whether the request permits solving the system in `dtype` in a dynamic batch with other calls.
-  // `any_size` ignores EngineLimits::gather_max_order.
+  // `any_size` ignores EngineLimits::batching_max_order.
   static bool CanBatch(const EngineLimits& limits, const MatrixSpec& rhs,
                        const SolveRequest& request, DType dtype, bool any_size);
   // Selects dynamic batching for this step. Call before Plan().

@@ -48,7 +48,7 @@ DeviceScheduler::DeviceScheduler(Device* device, const SchedulerOptions& options
                     .streams_are_alike = contexts.size() == 1,
                     .failpoint = "scheduler.job"}),
       device_(device),
-      batch_window_(options.batch_window),
+      max_batch_delay_(absl::ToChronoMicroseconds(options.max_batch_delay)),
       fenced_(FencedStatus(*device)),
       contexts_(std::move(contexts)),
       batches_(contexts_.size()) {
@@ -76,18 +76,18 @@ void DeviceScheduler::Run(size_t stream, DequeuedJobs& dequeued) {
 std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::Choose(size_t stream,
                                                                           DequeuedJobs& dequeued) {
   const std::optional<Queue::Position> first = Startable(stream, SteadyNow());
-  if (!first) return EndOfWindow(stream);
+  if (!first) return EndOfBatchDelay(stream);
   DequeueBatch(*first, dequeued);
   return std::nullopt;
 }
 
-std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::EndOfWindow(
+std::optional<DeviceScheduler::Clock::time_point> DeviceScheduler::EndOfBatchDelay(
     size_t stream) const {
   std::optional<Clock::time_point> end;
   queue_.ForEach([&](const std::shared_ptr<QueuedJob>& job) {
     if (!MayRun(stream, *job)) return;
-    const Clock::time_point window_end = job->submitted() + batch_window_;
-    end = end ? std::min(*end, window_end) : window_end;
+    const Clock::time_point delay_end = job->submitted() + max_batch_delay_;
+    end = end ? std::min(*end, delay_end) : delay_end;
   });
   return end;
 }
@@ -97,7 +97,8 @@ bool DeviceScheduler::MayRun(size_t stream, const QueuedJob& job) const {
 }
 
 bool DeviceScheduler::IsBatchFilling(const Job& first, Clock::time_point now) const {
-  if (first.batcher == nullptr || streams_busy_ == 0 || now >= first.submitted() + batch_window_) {
+  if (first.batcher == nullptr || streams_busy_ == 0 ||
+      now >= first.submitted() + max_batch_delay_) {
     return false;
   }
   size_t batch_jobs = 0;
@@ -118,7 +119,7 @@ std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(size_
   if (!awaiting_since_) awaiting_since_ = now;
   return queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
     return MayRun(stream, *job) &&
-           (AsJob(job).batcher == nullptr || now >= job->submitted() + batch_window_);
+           (AsJob(job).batcher == nullptr || now >= job->submitted() + max_batch_delay_);
   });
 }
 

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "kernels/device.h"
 #include "server/engine/scheduling/job_scheduler.h"
 
@@ -53,10 +54,10 @@ struct SchedulerOptions {
   int streams = 0;
   size_t queue_capacity = 256;
   // Largest number of jobs in a batch. 0 counts as 1.
-  size_t max_batch_jobs = 1;
+  size_t max_batch_jobs = 128;
   // A job with a batcher waits at most this long from its submission for its batch to fill. It
   // waits only while another stream is busy.
-  std::chrono::microseconds batch_window{0};
+  absl::Duration max_batch_delay = absl::Microseconds(200);
 };
 
 // Runs the jobs of one device on a fixed set of contexts. If there are several, one of them runs
@@ -98,14 +99,14 @@ class DeviceScheduler final : public JobScheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns false if the stream is reserved for small jobs and the job is not small.
   bool MayRun(size_t stream, const QueuedJob& job) const;
-  // Returns the earliest time at which the window of a queued job ends, or nothing if no job that
-  // `stream` may run is queued.
-  std::optional<Clock::time_point> EndOfWindow(size_t stream) const
+  // Returns the earliest time at which the batch delay of a queued job ends, or nothing if no job
+  // that `stream` may run is queued.
+  std::optional<Clock::time_point> EndOfBatchDelay(size_t stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction. Only its worker thread uses a context.
   Device* const device_;
-  const std::chrono::microseconds batch_window_;
+  const std::chrono::microseconds max_batch_delay_;
   // Built at construction, so that reporting it allocates no memory.
   const absl::Status fenced_;
   const std::vector<std::unique_ptr<ExecutionContext>> contexts_;

@@ -66,13 +66,14 @@ prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::stri
 }
 
 DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels& labels)
-    : dynamic_batch_calls_(
-          AddHistogram(registry, "crout_gathered_calls",
+    : dynamic_batch_size_(
+          AddHistogram(registry, "crout_dynamic_batch_size_requests",
                        "Small requests per dynamic batch on a device; 1: the request ran alone.",
                        {{"device", labels.name}}, CountBuckets)),
-      dynamic_batch_wait_(AddHistogram(registry, "crout_gather_wait_seconds",
-                                       "Time that a batch waited on an idle stream for more calls.",
-                                       {{"device", labels.name}}, LatencyBuckets)),
+      dynamic_batch_delay_(
+          AddHistogram(registry, "crout_dynamic_batch_delay_seconds",
+                       "Time that a batch waited on an idle stream for more requests.",
+                       {{"device", labels.name}}, LatencyBuckets)),
       batch_factored_(AddMembers(registry, labels.name, "factor")),
       batch_solved_(AddMembers(registry, labels.name, "solve")),
       batch_singular_(AddCounter(registry, "crout_batch_singular_members_total",
@@ -168,8 +169,8 @@ void DeviceMetrics::ObserveSolve(std::string_view solver, DType factor_dtype, in
 }
 
 void DeviceMetrics::ObserveDynamicBatch(size_t calls, double waited_seconds) {
-  dynamic_batch_calls_->Observe(static_cast<double>(calls));
-  dynamic_batch_wait_->Observe(waited_seconds);
+  dynamic_batch_size_->Observe(static_cast<double>(calls));
+  dynamic_batch_delay_->Observe(waited_seconds);
 }
 
 void DeviceMetrics::ObserveBatchFactored(int64_t members, int64_t singular) {

@@ -80,8 +80,8 @@ class DeviceMetrics {
   // Constant after construction.
   std::vector<Durations> factor_;
   std::vector<Durations> solve_;
-  std::unique_ptr<LazyHistogram> dynamic_batch_calls_;
-  std::unique_ptr<LazyHistogram> dynamic_batch_wait_;
+  std::unique_ptr<LazyHistogram> dynamic_batch_size_;
+  std::unique_ptr<LazyHistogram> dynamic_batch_delay_;
   std::unique_ptr<LazyHistogram> batch_factored_;
   std::unique_ptr<LazyHistogram> batch_solved_;
   prometheus::Counter* batch_singular_;

@@ -10,7 +10,7 @@ FACTORIZATIONS = {32: 600, 64: 230, 128: 60, 256: 24, 512: 20, 1024: 10}
 NOT_BEHIND = 1 / 1.1
 LARGE = 6144
 HOST_GAIN = 2  # speed-up over a loop of LAPACK on two cores, for orders up to 64
-GATHERING_GAIN, OF_EMPTY_CALLS = 10, 0.5  # the easier of these two targets counts
+BATCHING_GAIN, OF_EMPTY_CALLS = 10, 0.5  # the easier of these two targets counts
 ALONE_EXTRA_US = 20
 BATCH_OF_TRANSFER = 1.5
 
@@ -48,12 +48,12 @@ def _host(result):
             for case in result["cases"] if case["operation"] == "getrf" and case["largest"] == 64]
 
 
-def _gather(result):
+def _dynamic_batch(result):
     rows = []
-    for row in result.get("gathering", []):
-        gain_is_easier = GATHERING_GAIN * row["of_empty_calls"] / row["gain"] <= OF_EMPTY_CALLS
+    for row in result.get("batching_gain", []):
+        gain_is_easier = BATCHING_GAIN * row["of_empty_calls"] / row["gain"] <= OF_EMPTY_CALLS
         what = f"{row['clients']} clients, order {row['n']}: "
-        rows.append(_at_least(what + "times as many calls a second as without", GATHERING_GAIN, row["gain"], result)
+        rows.append(_at_least(what + "times as many calls a second as without", BATCHING_GAIN, row["gain"], result)
                     if gain_is_easier else
                     _at_least(what + "share of the calls that compute nothing", OF_EMPTY_CALLS, row["of_empty_calls"], result))
         rows.append(_at_most("one client: microseconds that a call takes longer", ALONE_EXTRA_US, row["alone_extra_us"], result))
@@ -69,7 +69,7 @@ def _service(result):
 def table(of_kind, newest):
     """Returns the table, or None without results. `of_kind` is {benchmark: results}; newest(results) selects one."""
     rows = []
-    for benchmark, make in (("gpu_irr", _gpu), ("host_irr", _host), ("gather", _gather)):
+    for benchmark, make in (("gpu_irr", _gpu), ("host_irr", _host), ("dynamic_batch", _dynamic_batch)):
         result = newest(of_kind.get(benchmark, []))
         rows += make(result) if result else []
     for result in of_kind.get("service", []):

@@ -63,10 +63,10 @@ TITLES = {
     "series": ("Steps of a series by strategy, beside the vendor's getrf and getrs",
                "Measured in turn. Medians and spread of the steps after the first, and their total time relative to getrf's. Over all steps: "
                "factorizations, solves with a factor, the largest backward error."),
-    "gathered": ("Calls per second with many clients: FactorizeAndSolve of one small system",
+    "throughput": ("Calls per second with many clients: FactorizeAndSolve of one small system",
                  "Each client sends its next call when the last one is answered. With dynamic batching, without it, and calls that compute nothing. "
                  "alone: the median time of a call with a single client, and the phases that the server reports."),
-    "gathering": ("Dynamic batching beside single calls",
+    "batching_gain": ("Dynamic batching beside single calls",
                   "Medians and spread of rounds, measured in turn: ratio of calls per second, share of the rate of calls that compute nothing, and the "
                   "additional time of a call with a single client."),
     "call_costs": ("Cost of a call by the number of concurrent clients",

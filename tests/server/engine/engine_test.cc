@@ -109,7 +109,7 @@ class EngineTest : public ::testing::Test {
     devices_ = *std::move(created);
     cache_.emplace(devices_.get(), &host_memory_, &events_, &loads_);
     batcher_.emplace(events_, host_memory_);
-    engine_.reset(new Engine{.limits = {},
+    engine_.reset(new Engine{.limits = {.batching_max_order = 0},
                              .devices = *devices_,
                              .cache = *cache_,
                              .analyses = analyses_,

@@ -27,9 +27,8 @@ class RpcDynamicBatchTest : public RpcBatchTest {
   static Config DynamicBatchConfig() {
     Config config = SmallConfig();
     config.pool.scheduler.queue_capacity = config.limits.queue_capacity = 32;
-    config.gather_max_order = 64;
-    config.gather_jobs = 16;
-    config.ApplyDynamicBatching();
+    config.limits.batching_max_order = 64;
+    config.pool.scheduler.max_batch_jobs = 16;
     return config;
   }
 
@@ -53,16 +52,16 @@ class RpcDynamicBatchTest : public RpcBatchTest {
   }
   // Holds a call within its batch. Later calls wait for it.
   void HoldTheStream() {
-    failpoints().Hold("gathered.run");
-    const int before = failpoints().reached("gathered.run");
+    failpoints().Hold("dynamic_batch.run");
+    const int before = failpoints().reached("dynamic_batch.run");
     first_ = Begin(Factor(3, 99));
-    failpoints().AwaitReached("gathered.run", before + 1);
+    failpoints().AwaitReached("dynamic_batch.run", before + 1);
   }
   void AwaitQueued(size_t jobs) {
     WaitUntil([&] { return Held().queue_depth == jobs; }, "the calls are queued");
   }
   void ReleaseStream() {
-    failpoints().Release("gathered.run");
+    failpoints().Release("dynamic_batch.run");
     Join(*first_);
     EXPECT_TRUE(first_->status.ok()) << first_->status.error_message();
   }
@@ -109,7 +108,8 @@ class RpcDynamicBatchTest : public RpcBatchTest {
   }
 
   double BatchedCalls(const std::string& what) {
-    return SampleOf(core().metrics.Scrape(), "crout_gathered_calls_" + what + "{device=\"cuda:0\"}")
+    return SampleOf(core().metrics.Scrape(),
+                    "crout_dynamic_batch_size_requests_" + what + "{device=\"cuda:0\"}")
         .value_or(0);
   }
 
@@ -208,14 +208,14 @@ TEST_F(RpcDynamicBatchTest, CancelledWhileItsBatchRunsACallEndsAlone) {
   auto cancelled = Begin(Factor(8, 2));
   auto stays = Begin(Factor(8, 3));
   AwaitQueued(2);
-  failpoints().Hold("gathered.run");
+  failpoints().Hold("dynamic_batch.run");
   device().factor_gate().Open();
-  failpoints().AwaitReached("gathered.run");
+  failpoints().AwaitReached("dynamic_batch.run");
   cancelled->context.TryCancel();
   Join(*cancelled);
   EXPECT_EQ(cancelled->status.error_code(), StatusCode::CANCELLED);
   WaitUntil([&] { return CallsRefused(core().metrics.Scrape()) == 1; }, "the server knows");
-  failpoints().Release("gathered.run");
+  failpoints().Release("dynamic_batch.run");
   Join(*stays);
   Join(*blocker);
   EXPECT_TRUE(stays->status.ok()) << stays->status.error_message();
@@ -225,14 +225,14 @@ TEST_F(RpcDynamicBatchTest, CancelledWhileItsBatchRunsACallEndsAlone) {
 }
 
 TEST_F(RpcDynamicBatchTest, ABatchStopsOnceAllItsCallsAreCancelled) {
-  failpoints().Hold("gathered.run");
+  failpoints().Hold("dynamic_batch.run");
   auto call = Begin(Factor(8, 2));
-  failpoints().AwaitReached("gathered.run");
+  failpoints().AwaitReached("dynamic_batch.run");
   call->context.TryCancel();
   Join(*call);
   EXPECT_EQ(call->status.error_code(), StatusCode::CANCELLED);
   WaitUntil([&] { return CallsRefused(core().metrics.Scrape()) == 1; }, "the server knows");
-  failpoints().Release("gathered.run");
+  failpoints().Release("dynamic_batch.run");
   ExpectHeldSoon(before_);
 }
 
@@ -246,7 +246,7 @@ TEST_F(RpcDynamicBatchTest, ADeadlineInTheQueueIsKept) {
 }
 
 TEST_F(RpcDynamicBatchTest, AFailureOfTheBatchIsEverybodys) {
-  failpoints().Fail("gathered.run", absl::InternalError("made up"), 1);
+  failpoints().Fail("dynamic_batch.run", absl::InternalError("made up"), 1);
   auto call = Begin(Factor(8, 1));
   Join(*call);
   EXPECT_EQ(call->status.error_code(), StatusCode::INTERNAL);
@@ -353,25 +353,24 @@ TEST_F(RpcDynamicBatchTest, ManyClientsAtOnceHoldNothingAfterwards) {
 
 // The server has two streams. While one is busy, the other waits up to an hour for a batch of three
 // calls.
-class RpcDynamicBatchWindowTest : public RpcDynamicBatchTest {
+class RpcDynamicBatchDelayTest : public RpcDynamicBatchTest {
  protected:
   void SetUp() override {
     Config config = DynamicBatchConfig();
     config.pool.scheduler.streams = 2;
-    config.gather_jobs = 3;
-    config.gather_window = absl::Hours(1);
-    config.ApplyDynamicBatching();
+    config.pool.scheduler.max_batch_jobs = 3;
+    config.pool.scheduler.max_batch_delay = absl::Hours(1);
     Start(config);
   }
 
   double Waited(const std::string& what) {
     return SampleOf(core().metrics.Scrape(),
-                    "crout_gather_wait_seconds_" + what + "{device=\"cuda:0\"}")
+                    "crout_dynamic_batch_delay_seconds_" + what + "{device=\"cuda:0\"}")
         .value_or(-1);
   }
 };
 
-TEST_F(RpcDynamicBatchWindowTest, OtherJobsPassThoseThatWaitForABatch) {
+TEST_F(RpcDynamicBatchDelayTest, OtherJobsPassThoseThatWaitForABatch) {
   HoldTheStream();
   auto first = Begin(Factor(8, 1));
   auto second = Begin(Factor(8, 2));
@@ -382,9 +381,9 @@ TEST_F(RpcDynamicBatchWindowTest, OtherJobsPassThoseThatWaitForABatch) {
   EXPECT_EQ(named->factor.algorithm(), v1::ALGORITHM_GETRF);
   EXPECT_EQ(Held().queue_depth, 2u) << "they wait still";
   failpoints().Advance(absl::Minutes(1));
-  const int running = failpoints().reached("gathered.run");
+  const int running = failpoints().reached("dynamic_batch.run");
   auto third = Begin(Factor(8, 4));
-  failpoints().AwaitReached("gathered.run", running + 1);
+  failpoints().AwaitReached("dynamic_batch.run", running + 1);
   ReleaseStream();
   for (auto* call : {first.get(), second.get(), third.get()}) {
     Join(*call);
@@ -400,8 +399,7 @@ class RpcDynamicBatchOffTest : public RpcDynamicBatchTest {
  protected:
   void SetUp() override {
     Config config = DynamicBatchConfig();
-    config.gather = false;
-    config.ApplyDynamicBatching();
+    config.DisableBatching();
     Start(config);
   }
 };

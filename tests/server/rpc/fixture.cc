@@ -25,6 +25,7 @@ Config RpcTest::SmallConfig() {
   config.pool.scheduler.queue_capacity = 2;
   config.limits.queue_capacity = 2;
   config.limits.max_n = 4096;
+  config.DisableBatching();
   return config;
 }
 

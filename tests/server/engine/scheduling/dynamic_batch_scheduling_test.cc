@@ -87,11 +87,12 @@ class DynamicBatchSchedulingTest : public ::testing::Test {
  protected:
   ~DynamicBatchSchedulingTest() override { release_.Set(); }
 
-  void Start(int streams, size_t max_batch_jobs, microseconds window = microseconds(0)) {
-    auto scheduler = DeviceScheduler::Create(&device_, {.streams = streams,
-                                                        .queue_capacity = 16,
-                                                        .max_batch_jobs = max_batch_jobs,
-                                                        .batch_window = window});
+  void Start(int streams, size_t max_batch_jobs, microseconds delay = microseconds(0)) {
+    auto scheduler =
+        DeviceScheduler::Create(&device_, {.streams = streams,
+                                           .queue_capacity = 16,
+                                           .max_batch_jobs = max_batch_jobs,
+                                           .max_batch_delay = absl::FromChrono(delay)});
     ASSERT_TRUE(scheduler.ok());
     scheduler_ = *std::move(scheduler);
   }
