@@ -61,7 +61,7 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
     for (int i = 0; i < gpu_count; ++i) selection->AddGpu(i);
     if (gpu_count == 0 && name == "cuda") return NoGpu(name);
     if (gpu_count == 0) {
-      Log(LogLevel::kInfo, "host_serves", {{"reason", NoGpuReason()}});
+      Log(LogLevel::kInfo, "no_gpu", {{"reason", NoGpuReason()}});
       selection->host = true;
     }
   } else if (absl::SimpleAtoi(number, &ordinal) ||  // "cuda:0,1" arrives as "cuda:0" and "1"

@@ -88,10 +88,10 @@ void IdentityReloader::Refresh() {
   const bool new_keys = keys.ok() && *keys;
   if (new_identities || new_keys) Publish();
   if (new_identities) {
-    Log(LogLevel::kInfo, "identities_taken",
+    Log(LogLevel::kInfo, "identities_reloaded",
         {{"file", path_}, {"identities", listed_.all().size()}});
   }
-  if (new_keys) Log(LogLevel::kInfo, "token_keys_taken", {{"file", signed_.keys_file}});
+  if (new_keys) Log(LogLevel::kInfo, "token_keys_reloaded", {{"file", signed_.keys_file}});
   LogRefusal("identities_refused", identities.status(), identities_.last_error);
   LogRefusal("token_keys_refused", keys.status(), keys_.last_error);
   identities_.state.refused = !identities.ok();

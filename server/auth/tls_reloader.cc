@@ -92,7 +92,8 @@ bool TlsReloader::Refresh() {
   const bool changed = status.ok() && *found != contents_;
   if (changed) {
     status = Publish(*std::move(found));
-    if (status.ok()) Log(LogLevel::kInfo, "tls_files_taken", {{"certificate", files_.certificate}});
+    if (status.ok())
+      Log(LogLevel::kInfo, "tls_files_reloaded", {{"certificate", files_.certificate}});
   }
   const std::string last_error(status.message());
   if (!status.ok() && last_error != last_error_) {

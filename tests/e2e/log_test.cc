@@ -122,7 +122,7 @@ TEST(LogTest, LogsTheSettingsAndTheCalls) {
             HasSubstr(" devices=\"" + factor->device()), HasSubstr(" max_n=777 "),
             HasSubstr(" host_budget_bytes="), HasSubstr(" slow_call_seconds=10")));
   if (factor->device() == "host") {
-    EXPECT_THAT(log, HasSubstr(" info host_serves reason=\""));
+    EXPECT_THAT(log, HasSubstr(" info no_gpu reason=\""));
   }
   EXPECT_THAT(
       log,

@@ -211,7 +211,7 @@ TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
   issue("first", "ca");
   Daemon daemon({Flag("tls-cert", "live/server.crt"), Flag("tls-key", "live/server.key")});
   const auto taken = [&] {
-    return SampleOf(daemon.ScrapeMetrics(), "crout_file_taken_timestamp_seconds{file=\"tls\"}")
+    return SampleOf(daemon.ScrapeMetrics(), "crout_file_loaded_timestamp_seconds{file=\"tls\"}")
         .value_or(0);
   };
   ASSERT_TRUE(Eventually([&] { return taken() > 0; }));
@@ -260,7 +260,7 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   MakeAuthority(files_, "ca");
   MakeCertificate(files_, "server", "ca");
   EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Credentials("ca")).ok(); }));
-  EXPECT_TRUE(told("tls_files_taken"));
+  EXPECT_TRUE(told("tls_files_reloaded"));
   EXPECT_TRUE(scraped("crout_file_refused{file=\"tls\"} 0"));
 }
 

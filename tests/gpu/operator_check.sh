@@ -120,6 +120,6 @@ check(device in page, "the status page does not show the device")
 view = ctl("top", "--once")
 print(view)
 check(device in view and "default" in view, "croutctl top does not show the device and the tenant")
-check("gpu_metrics" not in pathlib.Path(work, "log").read_text(), "the log says why there are no metrics of the GPU")
+check("gpu_metrics_unavailable" not in pathlib.Path(work, "log").read_text(), "the log says why there are no metrics of the GPU")
 print("operator_check: passed")
 PYTHON

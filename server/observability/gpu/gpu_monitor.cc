@@ -19,9 +19,9 @@ constexpr std::chrono::seconds kPeriod(1);
 // monitor.
 constexpr absl::Duration kEventSlice = absl::Milliseconds(100);
 
-void LogAbsence(const std::string& device, const absl::Status& status) {
-  Log(LogLevel::kInfo, "gpu_metrics",
-      {{"device", device}, {"absent", std::string(status.message())}});
+void LogUnavailable(const std::string& device, const absl::Status& status) {
+  Log(LogLevel::kInfo, "gpu_metrics_unavailable",
+      {{"device", device}, {"reason", std::string(status.message())}});
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ void GpuMonitor::Work() {
   std::vector<Watched> all;
   AbandonOnBadAlloc([&] {
     auto loaded = Nvml::Load(library_);
-    if (!loaded.ok()) return LogAbsence("all", loaded.status());
+    if (!loaded.ok()) return LogUnavailable("all", loaded.status());
     nvml = *std::move(loaded);
     all = Find(*nvml);
   });
@@ -79,7 +79,7 @@ std::vector<GpuMonitor::Watched> GpuMonitor::Find(Nvml& nvml) const {
     if (gpus_[i].pci_bus_id.empty()) continue;
     const auto gpu = nvml.Find(gpus_[i].pci_bus_id);
     if (!gpu.ok()) {
-      LogAbsence(gpus_[i].device, gpu.status());
+      LogUnavailable(gpus_[i].device, gpu.status());
       continue;
     }
     Watched watched{i, *gpu, {}, {}};

@@ -252,7 +252,7 @@ void Metrics::RegisterProcess(const std::string& cuda) {
 
 void Metrics::RegisterFiles() {
   file_read_time_ =
-      &AddGauges(*registry_, "crout_file_taken_timestamp_seconds",
+      &AddGauges(*registry_, "crout_file_loaded_timestamp_seconds",
                  "Unix time at which the contents in use of a settings file were read.");
   file_refused_ = &AddGauges(
       *registry_, "crout_file_refused",

@@ -220,9 +220,9 @@ bool TraceExporter::Send(const std::vector<TracedCall>& calls) {
   if (status.ok() == failing_) {
     failing_ = !failing_;
     if (failing_) {
-      Log(LogLevel::kWarn, "traces_failed", {{"reason", std::string(status.message())}});
+      Log(LogLevel::kWarn, "trace_export_failed", {{"reason", std::string(status.message())}});
     } else {
-      Log(LogLevel::kInfo, "traces_taken");
+      Log(LogLevel::kInfo, "trace_export_recovered");
     }
   }
   if (status.ok()) next_retry_ = options_.retry;

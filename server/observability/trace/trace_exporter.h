@@ -64,7 +64,8 @@ struct TraceExporterOptions {
 };
 
 // Never blocks a call on the receiver. Calls that cannot be sent in time are dropped and counted.
-// Logs the start and the end of an outage (`traces_failed`, `traces_taken`). Thread-safe.
+// Logs the start and the end of an outage (`trace_export_failed`, `trace_export_recovered`).
+// Thread-safe.
 class TraceExporter {
  public:
   // `endpoint` is a URL for ParseHttpUrl(); spans go to its path plus "/v1/traces".
