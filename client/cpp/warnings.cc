@@ -3,6 +3,7 @@
 #include "crout/warnings.h"
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,24 +29,27 @@ std::string FactorWarning(const v1::Factor& factor, int warning) {
   switch (warning) {
     case v1::WARNING_POOR_FACTOR:
       if (factor.has_batch()) {
-        return absl::StrFormat("the factors of %d members are poor, the first of them %d",
-                               batch.poor(), batch.first_poor());
+        return absl::StrFormat("%d of %d members %s a poor or non-finite factor; the first is %d",
+                               batch.poor(), batch.members(), batch.poor() == 1 ? "has" : "have",
+                               batch.first_poor());
       }
       return absl::StrFormat("the factor is poor (quality %.3g, pivot growth %.3g): %s",
                              factor.quality(), factor.pivot_growth(), PoorFactorAdvice(factor));
     case v1::WARNING_NEARLY_SINGULAR:
       if (factor.has_batch()) {
         return absl::StrFormat(
-            "%d members may as well be singular, the first of them %d: their solutions may have no "
-            "correct digit",
-            batch.nearly_singular(), batch.first_nearly_singular());
+            "%d of %d members may as well be singular; the first is %d. Solutions with such "
+            "members may have no correct digit",
+            batch.nearly_singular(), batch.members(), batch.first_nearly_singular());
       }
       return "the matrix may as well be singular: solutions may have no correct digit";
-    case v1::WARNING_PERTURBED_RCOND:
+    case v1::WARNING_PERTURBED_RCOND: {
+      const int64_t pivots = factor.sparse().perturbed_pivots();
       return absl::StrFormat(
-          "rcond is that of a matrix nearby, %d of whose pivots were made larger: the matrix's may "
-          "be far smaller",
-          factor.sparse().perturbed_pivots());
+          "rcond belongs to a nearby matrix, because %d %s perturbed: the rcond of the given "
+          "matrix may be far smaller",
+          pivots, pivots == 1 ? "pivot was" : "pivots were");
+    }
     default:
       return absl::StrFormat("the factor has warning %d", warning);
   }
@@ -88,8 +92,10 @@ std::vector<std::string> WarningTexts(const v1::Factor& factor) {
 std::vector<std::string> WarningTexts(const v1::SolveResult& result) {
   std::string error = ErrorText(result.has_backward_error(), result.backward_error());
   if (result.has_batch()) {
-    error = absl::StrFormat("%d systems, the first of them number %d; %s",
-                            result.batch().inaccurate(), result.batch().first_inaccurate(), error);
+    const int64_t systems = result.batch().inaccurate();
+    error =
+        absl::StrFormat("%d %s; the first is %d; %s", systems, systems == 1 ? "system" : "systems",
+                        result.batch().first_inaccurate(), error);
   }
   // An infinite bound has WARNING_NOT_ACCURATE even if the backward error is small.
   const bool is_bounded = std::isfinite(result.forward_error_bound());

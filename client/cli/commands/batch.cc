@@ -112,8 +112,10 @@ absl::Status RunFactorBatch(Session* session, const FactorBatchArguments& argume
     for (size_t k = 0; k < files->size() && names.size() < 3; ++k) {
       if (made->figures.info[k] > 0) names.push_back(absl::StrCat(k, " (", (*files)[k].name, ")"));
     }
-    session->Warn(absl::StrCat(singular, " of the members are singular, the first of them ",
-                               Printable(names.front()), ": solutions with them are NaN"));
+    session->Warn(absl::StrCat(singular, " of ", files->size(), " members ",
+                               singular == 1 ? "is" : "are", " singular; the first is ",
+                               Printable(names.front()),
+                               ". Solutions with singular members are NaN"));
   }
   WarnOf(session, made->factor);
   return absl::OkStatus();
@@ -257,9 +259,10 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
       FormatObject(json), FormatObjects({"member", "backward_error", "info", "file"}, systems));
   json["systems"] = std::move(systems);
   session->Print(json, text);
-  if (solution->result.batch().singular() > 0) {
-    session->Warn(absl::StrCat(solution->result.batch().singular(),
-                               " of the members are singular: their solutions are NaN"));
+  if (const int64_t singular = solution->result.batch().singular(); singular > 0) {
+    session->Warn(absl::StrCat(singular, " of ", sides->members.size(), " systems ",
+                               singular == 1 ? "has" : "have",
+                               " a singular member. Solutions with singular members are NaN"));
   }
   WarnOf(session, solution->result);
   return absl::OkStatus();

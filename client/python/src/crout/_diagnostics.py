@@ -237,6 +237,12 @@ def without_lookup(message: str) -> str:
     return f"no address is known for {found[1]} ({found[2]})" if found else message
 
 
+def perturbed_pivots(record: FactorRecord) -> str:
+    """Return the number of perturbed pivots of a sparse factor, as in "2 pivots were perturbed"."""
+    count = 0 if record.sparse is None else record.sparse.perturbed_pivots
+    return f"{count} pivot was perturbed" if count == 1 else f"{count} pivots were perturbed"
+
+
 def warn_of_factor(record: FactorRecord) -> None:
     """Warn if a factor needs a check before use."""
     if record.info > 0:
@@ -261,8 +267,8 @@ def warn_of_factor(record: FactorRecord) -> None:
         )
     if "perturbed_rcond" in record.warnings:
         warn(
-            f"rcond={record.rcond:.6g} is that of a matrix nearby, some of whose pivots were made larger: "
-            "the matrix's may be far smaller"
+            f"rcond={record.rcond:.6g} belongs to a nearby matrix, because {perturbed_pivots(record)}: the "
+            "rcond of the given matrix may be far smaller"
         )
 
 
@@ -338,20 +344,22 @@ def warn_of_batch(record: BatchRecord) -> None:
     """Warn about members that need a check before use."""
     singular = np.flatnonzero(record.info)
     if singular.size:
+        verb = "is" if singular.size == 1 else "are"
         warn(
-            f"{singular.size} of {len(record.info)} members are singular, the first of them "
-            f"{singular[0]}: solutions with them are NaN"
+            f"{singular.size} of {len(record.info)} members {verb} singular; the first is {singular[0]}. "
+            "Solutions with singular members are NaN"
         )
     if record.poor:
+        verb = "has" if record.poor == 1 else "have"
         first = record.first_poor
         warn(
-            f"the factors of {record.poor} members are poor, or hold NaN or infinities, the first of them "
+            f"{record.poor} of {len(record.info)} members {verb} a poor or non-finite factor; the first is "
             f"{first} (quality {record.quality[first]:.3g}, pivot growth {record.pivot_growth[first]:.3g})"
         )
     if record.nearly_singular:
         warn(
-            f"{record.nearly_singular} members may as well be singular, the first of them "
-            f"{record.first_nearly_singular}: their solutions may have no correct digit"
+            f"{record.nearly_singular} of {len(record.info)} members may as well be singular; the first is "
+            f"{record.first_nearly_singular}. Solutions with such members may have no correct digit"
         )
 
 
@@ -360,9 +368,10 @@ def warn_of_batch_solution(solution: BatchSolution) -> None:
     if "not_accurate" in solution.warnings:
         # NaN for a solution that is not finite; singular members have no solution.
         largest = np.max(solution.backward_error[solution.info == 0])
+        verb = "is" if solution.inaccurate == 1 else "are"
         warn(
-            f"{solution.inaccurate} solutions are poor (largest backward error {largest:.3g}): "
-            "factor these members one by one, or in double precision"
+            f"{solution.inaccurate} of {len(solution.info)} solutions {verb} poor (largest backward error "
+            f"{largest:.3g}): factor these members one by one, or in double precision"
         )
     if "poor_factor" in solution.warnings:
         warn(

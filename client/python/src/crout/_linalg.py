@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from crout._diagnostics import perturbed_pivots
 from crout.errors import CroutError, InvalidRequest, Singular
 from crout.results import FactorRecord, SlogDet, Solution, Summarized
 
@@ -273,8 +274,8 @@ class SparseFactors(Summarized):
         if self.record.sparse is not None and self.record.sparse.perturbed_pivots > 0:
             scaled = self.record.row_scaled or self.record.col_scaled
             raise InvalidRequest(
-                f"{self.record.sparse.perturbed_pivots} pivots of this factor were made larger, and so its "
-                "determinant is that of another matrix: factor A by a dense method"
+                "the determinant of the factor belongs to a nearby matrix, because "
+                f"{perturbed_pivots(self.record)}: factor A by a dense method"
                 + ("" if scaled else ", or with equilibrate=True")
             )
         sign = _sign(self.perm_r) * _sign(self.perm_c)
