@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include <cmath>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/c/error.h"
 #include "client/c/handles.h"
@@ -21,7 +21,12 @@ namespace {
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
 int Connect(const crout_options& given, crout_connection** connection) {
-  if (std::isnan(given.timeout)) return Fail(CROUT_INVALID_ARGUMENT, "the timeout is NaN");
+  if (!(given.timeout >= 0)) {
+    return Fail(
+        CROUT_INVALID_ARGUMENT,
+        absl::StrCat("the timeout is ", given.timeout,
+                     " s: give a positive number, 0 for two hours, or infinity for no limit"));
+  }
   crout::client::ClientOptions options;
   options.server = TextOf(given.server);
   options.tenant = TextOf(given.tenant);

@@ -93,9 +93,9 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
     if (const absl::Status status = CheckTenant(options.tenant); !status.ok()) return status;
   }
   if (options.timeout < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat("timeout is ",
-                                                   absl::FormatDuration(options.timeout),
-                                                   ": give a positive one, or 0 for none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("timeout is ", absl::FormatDuration(options.timeout),
+                     ": give a positive duration, or 0 for no limit"));
   }
   if (options.silence < absl::Milliseconds(1)) {
     return absl::InvalidArgumentError(

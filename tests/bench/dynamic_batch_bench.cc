@@ -23,14 +23,11 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/host/device/host_device.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/call_costs.h"
+#include "tests/bench/named_device.h"
 #include "tests/bench/small_requests.h"
-#ifdef CROUT_HAVE_CUDA
-#include "kernels/cuda/device/cuda_device.h"
-#endif
 
 namespace crout {
 namespace {
@@ -117,16 +114,9 @@ class Subject {
   std::array<std::vector<double>, std::size(kServerPhases)> alone_phases_;
 };
 
-DeviceInfo InfoOf([[maybe_unused]] const std::string& name) {
-#ifdef CROUT_HAVE_CUDA
-  if (name != "host") return Check(cuda::MakeDevice(0, cuda::Options()))->info();
-#endif
-  return host::MakeDevice({})->info();
-}
-
 void Run(const std::string& device, int clients, int64_t n, const std::string& output) {
   const SmallProblem problem(n);
-  Json result = ResultHeader("dynamic_batch", InfoOf(device));
+  Json result = ResultHeader("dynamic_batch", OpenDevice(device)->info());
   result["cores"] = CoresOfProcess();
   result["n"] = n;
   result["clients"] = clients;

@@ -35,9 +35,9 @@ namespace {
 
 constexpr auto kNeverStop = [] { return false; };
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
-// A library does not take part in the rounds if its first factorization takes longer than this
-// multiple of the time of ours.
-constexpr double kMinRcond = 10;
+// A library whose first factorization takes longer than this multiple of Crout's time is left out
+// of the rounds.
+constexpr double kMaxTimeRatio = 10;
 
 enum Phase { kFactor, kRefactor, kSolve, kPhases };
 constexpr std::array<const char*, kPhases> kPhaseNames = {"factor", "refactor", "solve"};
@@ -152,7 +152,7 @@ class Comparison {
 
   void Run(int rounds) {
     RunOurs();
-    const double bound = kMinRcond * ours_.rounds.back()[kFactor];
+    const double bound = kMaxTimeRatio * ours_.rounds.back()[kFactor];
     for (const SparseLibrary& library : SparseLibraries()) {
       RunLibrary(library);
       if (libraries_[library.name].rounds.back()[kFactor] > bound)

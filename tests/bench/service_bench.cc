@@ -30,13 +30,10 @@
 
 #include "crout/series.h"
 #include "kernels/algorithm_registry.h"
-#include "kernels/host/device/host_device.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/bench_result.h"
+#include "tests/bench/named_device.h"
 #include "tests/e2e/daemon.h"
-#ifdef CROUT_HAVE_CUDA
-#include "kernels/cuda/device/cuda_device.h"
-#endif
 
 namespace crout {
 namespace {
@@ -139,14 +136,6 @@ nlohmann::ordered_json BenchPayload(const std::string& device) {
                      {"rss_beyond_payload_mib", rss_growth}});
   }
   return cases;
-}
-
-std::unique_ptr<Device> OpenDevice(const std::string& name) {
-#ifdef CROUT_HAVE_CUDA
-  if (name != "host") return Check(cuda::MakeDevice(0, cuda::Options()));
-#endif
-  if (name != "host") Check(absl::UnimplementedError("this build has no CUDA support"));
-  return host::MakeDevice({});
 }
 
 // Returns the median seconds of the vendor's getrf alone, without allocations.

@@ -159,6 +159,7 @@ TEST_F(CApiTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(crout_connect(nullptr, nullptr, 0, &connection), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(crout_connect("", nullptr, 0, &connection), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(crout_connect("h:1", nullptr, -1, &connection), CROUT_INVALID_ARGUMENT);
+  EXPECT_THAT(crout_last_error(), HasSubstr("0 for two hours, or infinity"));
   EXPECT_EQ(crout_connect("h:1", nullptr, NAN, &connection), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(crout_connect("h:1", nullptr, 0, nullptr), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(connection, nullptr);

@@ -26,18 +26,25 @@ PARTS = [["--mode=factor", "--n=2048", "--concurrency=4"], ["--mode=factor", "--
 class Recorder:
     """Scrapes the metrics once a second in a thread, from entry to exit.
 
-    `times` are seconds since 1970. `series` are {name with labels: values}; None for a scrape without
-    the series.
+    `times` are seconds since 1970. `series` are {name with labels: values}; None for a scrape before
+    the series appeared. The exit raises RuntimeError if a scrape failed or a series ended early.
     """
 
     def __init__(self, metrics):
         self._url = f"http://{metrics}/metrics"
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
+        self._error = None
         self.times = []
         self.series = {}
 
     def _run(self):
+        try:
+            self._record()
+        except OSError as error:
+            self._error = error
+
+    def _record(self):
         while not self._over.wait(1 - time.time() % 1):
             text = urllib.request.urlopen(self._url, timeout=30).read().decode()
             for name, value in re.findall(r"^([^#\s]\S*) (\S+)$", text, re.MULTILINE):
@@ -52,9 +59,16 @@ class Recorder:
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, exception, *_):
         self._over.set()
         self._thread.join()
+        if exception is not None:
+            return  # an earlier error, which may be the cause
+        if self._error is not None:
+            raise RuntimeError(f"scrape {len(self.times) + 1} of {self._url} failed: {self._error}")
+        short = sorted(name for name, values in self.series.items() if len(values) < len(self.times))
+        if short:
+            raise RuntimeError(f"series that ended before the last of {len(self.times)} scrapes: {', '.join(short)}")
 
 
 def main(croutd, croutctl, seconds):

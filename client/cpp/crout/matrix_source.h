@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -67,14 +68,14 @@ class MatrixSource {
   static MatrixSource Coordinates(absl::Span<const T> values, absl::Span<const Index> row_index,
                                   absl::Span<const Index> column_index, int64_t rows,
                                   int64_t cols) {
-    return SparseBytes(kDtypeOf<T>, v1::SPARSE_FORMAT_COORDINATE, sizeof(Index), Elements(values),
-                       Elements(row_index), Elements(column_index), rows, cols);
+    return SparseBytes(DtypeOf<T>(), v1::SPARSE_FORMAT_COORDINATE, IndexBytes<Index>(),
+                       Elements(values), Elements(row_index), Elements(column_index), rows, cols);
   }
   template <class T, class Index>
   static MatrixSource CompressedRows(absl::Span<const T> values, absl::Span<const Index> row_start,
                                      absl::Span<const Index> column_index, int64_t rows,
                                      int64_t cols) {
-    return SparseBytes(kDtypeOf<T>, v1::SPARSE_FORMAT_COMPRESSED_ROWS, sizeof(Index),
+    return SparseBytes(DtypeOf<T>(), v1::SPARSE_FORMAT_COMPRESSED_ROWS, IndexBytes<Index>(),
                        Elements(values), Elements(row_start), Elements(column_index), rows, cols);
   }
 
@@ -89,7 +90,7 @@ class MatrixSource {
   // because another client replaced it.
   template <class T>
   static MatrixSource SparseValues(absl::Span<const T> values, absl::string_view pattern_digest) {
-    return SparseValueBytes(kDtypeOf<T>, Elements(values), pattern_digest);
+    return SparseValueBytes(DtypeOf<T>(), Elements(values), pattern_digest);
   }
 
   // A source without a matrix: every call that receives it returns `why`.
@@ -141,7 +142,23 @@ class MatrixSource {
   static MatrixSource SparseValueBytes(v1::Dtype dtype, const Array& values,
                                        absl::string_view pattern_digest);
   template <class T>
-  static constexpr v1::Dtype kDtypeOf = v1::DTYPE_UNSPECIFIED;  // not an element type
+  static constexpr v1::Dtype DtypeOf() {
+    if (std::is_same_v<T, float>) return v1::DTYPE_FLOAT32;
+    if (std::is_same_v<T, double>) return v1::DTYPE_FLOAT64;
+    if (std::is_same_v<T, std::complex<float>>) return v1::DTYPE_COMPLEX64;
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                      std::is_same_v<T, std::complex<float>> ||
+                      std::is_same_v<T, std::complex<double>>,
+                  "elements are float, double, std::complex<float> or std::complex<double>");
+    return v1::DTYPE_COMPLEX128;
+  }
+  template <class Index>
+  static constexpr size_t IndexBytes() {
+    static_assert(std::is_integral_v<Index> && std::is_signed_v<Index> &&
+                      (sizeof(Index) == sizeof(int32_t) || sizeof(Index) == sizeof(int64_t)),
+                  "indices are int32_t or int64_t");
+    return sizeof(Index);
+  }
 
   v1::MatrixSpec spec_;
   absl::Status status_;
@@ -152,15 +169,6 @@ class MatrixSource {
   int64_t ones_ = -1;  // number of bytes of ones
   const BatchSource* batch_ = nullptr;
 };
-
-template <>
-inline constexpr v1::Dtype MatrixSource::kDtypeOf<float> = v1::DTYPE_FLOAT32;
-template <>
-inline constexpr v1::Dtype MatrixSource::kDtypeOf<double> = v1::DTYPE_FLOAT64;
-template <>
-inline constexpr v1::Dtype MatrixSource::kDtypeOf<std::complex<float>> = v1::DTYPE_COMPLEX64;
-template <>
-inline constexpr v1::Dtype MatrixSource::kDtypeOf<std::complex<double>> = v1::DTYPE_COMPLEX128;
 
 }  // namespace crout::client
 
