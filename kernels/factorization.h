@@ -224,7 +224,7 @@ struct Factorization {
     return {{lu().data(), summary.factor_dtype, n, n, std::max<int64_t>(1, n)},
             ipiv().as<int64_t>(),
             summary.unit_diagonal,
-            /*scales_apart=*/false,
+            /*caller_scales=*/false,
             prepared().data(),
             summary.preparation.value_or(PreparationStats()),
             summary.sparse ? summary.sparse->analysis.get() : nullptr};

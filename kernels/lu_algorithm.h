@@ -136,7 +136,7 @@ class TriangularSolver : public NumericalMethod {
   // Scales of a sparse factor, which is the factor of diag(row) A diag(column). float64 in device
   // memory, indexed as A; null: no scales. For a factor in float32 the caller applies them in
   // float64, because a product with the right-hand side may exceed float32's range
-  // (FactorView::scales_apart).
+  // (FactorView::caller_scales).
   struct LineScales {
     const double* row = nullptr;
     const double* column = nullptr;

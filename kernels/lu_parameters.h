@@ -31,7 +31,7 @@ struct FactorView {
   AnyMatrix lu;
   const int64_t* ipiv = nullptr;
   UnitDiagonal unit_diagonal = UnitDiagonal::kL;
-  bool scales_apart = false;  // the caller applies TriangularSolver::ScalesOf; Solve does not
+  bool caller_scales = false;  // the caller applies TriangularSolver::ScalesOf; Solve does not
   const std::byte* prepared = nullptr;  // filled by TriangularSolver::Prepare; null if not prepared
   PreparationStats preparation = {};    // accuracy of `prepared`
   const Analysis* analysis = nullptr;

@@ -156,7 +156,7 @@ absl::Status Daemon::Bind() {
   builder.SetResourceQuota(quota);
   // Two daemons on one port would share its calls, but each handle exists in one daemon only.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  std::vector<std::vector<std::unique_ptr<TcpListener::Acceptor>>> acceptors;
+  std::vector<std::vector<std::unique_ptr<ConnectionListener::Acceptor>>> acceptors;
   CROUT_ASSIGN_OR_RETURN(tls_, TlsReloader::Create(config_.tls));
   ConnectionCalls& calls = components_->core().connections;
   calls.SetDisconnect([this](const std::string& peer) { Disconnect(peer); });
@@ -171,7 +171,7 @@ absl::Status Daemon::Bind() {
   };
   for (const std::string& address : config_.listen) {
     CROUT_RETURN_IF_ERROR(BindTo(address));
-    TcpListener& listener = *listeners_.back();
+    ConnectionListener& listener = *listeners_.back();
     acceptors.emplace_back();
     if (!IsUnix(address)) add_acceptor(over_tcp);
     for (size_t i = 0; IsUnix(address) && i <= kUsersOfSocket; ++i) {
@@ -191,7 +191,7 @@ absl::Status Daemon::Bind() {
 
 absl::Status Daemon::BindTo(const std::string& address) {
   if (!IsUnix(address)) {
-    auto listener = TcpListener::Bind(address, max_connections_);
+    auto listener = ConnectionListener::Bind(address, max_connections_);
     if (!listener.ok()) return CannotBind(address, listener.status());
     addresses_.push_back(WithPort(address, (*listener)->port()));
     listeners_.push_back(*std::move(listener));
@@ -199,7 +199,7 @@ absl::Status Daemon::BindTo(const std::string& address) {
   }
   const std::string path = address.substr(kUnix.size());
   const ScopedSocketUmask closed(config_.unix_access);
-  auto listener = TcpListener::BindUnix(path, max_connections_);
+  auto listener = ConnectionListener::BindUnix(path, max_connections_);
   if (!listener.ok()) return CannotBind(address, listener.status());
   listeners_.push_back(*std::move(listener));
   addresses_.push_back(address);

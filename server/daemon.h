@@ -17,8 +17,8 @@
 #include "server/auth/tls_reloader.h"
 #include "server/components.h"
 #include "server/config.h"
+#include "server/net/connection_listener.h"
 #include "server/net/http_server.h"
-#include "server/net/tcp_listener.h"
 #include "server/rpc/standard_services.h"
 
 namespace crout {
@@ -76,7 +76,7 @@ class Daemon {
   std::unique_ptr<TlsReloader> tls_;
   std::unique_ptr<grpc::Server> server_;
   size_t max_connections_ = 0;  // limit of each listener
-  std::vector<std::unique_ptr<TcpListener>> listeners_;
+  std::vector<std::unique_ptr<ConnectionListener>> listeners_;
   std::atomic<bool> serving_ = false;  // the reported health status
   std::unique_ptr<HttpServer> pages_;
   std::vector<std::string> addresses_;

@@ -18,7 +18,7 @@ constexpr double kMinCost = 4;
 constexpr double kMinUnmeasuredCost = 32;
 // A failed attempt is inconclusive if a factorization turns out to be worth this many times the
 // predicted cost.
-constexpr double kWrong = 1.5;
+constexpr double kMaxPredictionError = 1.5;
 // Cost limit of a step, in factorizations. Above 1, because the estimate of the remaining cost can
 // be wrong.
 constexpr double kMax = 2;
@@ -107,7 +107,7 @@ void SeriesModel::RecordRefactorization(double seconds, const SeriesAttempt& tri
   const double guess = Budget().max_remaining;
   MeasureCost(tried);
   factor_.Add(seconds);
-  const bool was_wrong = guessed && FactorizationCost() > kWrong * guess;
+  const bool was_wrong = guessed && FactorizationCost() > kMaxPredictionError * guess;
   if (age_ > 0) {
     refactored_in_a_row_ = 0;
   } else if (tried.iterations == 0) {

@@ -25,11 +25,11 @@ MatrixMarketHeader HeaderOf(const EntryFormat& format) {
 
 }  // namespace
 
-EntryReader::EntryReader(const EntryFormat& format, bool map_lines,
+EntryReader::EntryReader(const EntryFormat& format, bool build_value_map,
                          std::shared_ptr<MemoryGrant> grant)
     : format_(format),
       header_(HeaderOf(format)),
-      map_lines_(map_lines),
+      build_value_map_(build_value_map),
       grant_(std::move(grant)),
       taken_(grant_.get()),
       entries_(format.dtype, format.compressed_rows, format.rows, format.entries) {
@@ -146,19 +146,19 @@ absl::Status EntryReader::TakeIndices(const char* bytes, int64_t count, bool are
   PieceList<int32_t>& to = are_rows ? entries_.row : entries_.column;
   const int64_t end = are_rows ? format_.rows : format_.columns;
   for (int64_t done = 0; done < count;) {
-    const std::span<int32_t> room = to.Room(count - done);
-    for (int32_t& item : room) {
+    const std::span<int32_t> unused = to.Unused(count - done);
+    for (int32_t& item : unused) {
       Index index;
       std::memcpy(&index, bytes + done * sizeof(index), sizeof(index));
       if (index < 0 || index >= end) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "entry ", to.size() + (&item - room.data()), " has ", are_rows ? "row " : "column ",
+            "entry ", to.size() + (&item - unused.data()), " has ", are_rows ? "row " : "column ",
             index, "; ", are_rows ? "rows" : "columns", " are 0-based and below ", end));
       }
       item = static_cast<int32_t>(index);
       ++done;
     }
-    to.Keep(std::ssize(room));
+    to.Keep(std::ssize(unused));
   }
   return absl::OkStatus();
 }
@@ -166,11 +166,11 @@ absl::Status EntryReader::TakeIndices(const char* bytes, int64_t count, bool are
 template <class Index>
 absl::Status EntryReader::TakeOffsets(const char* bytes, int64_t count) {
   for (int64_t done = 0; done < count;) {
-    const std::span<int32_t> room = entries_.row.Room(count - done);
-    for (int32_t& item : room) {
+    const std::span<int32_t> unused = entries_.row.Unused(count - done);
+    for (int32_t& item : unused) {
       Index offset;
       std::memcpy(&offset, bytes + done * sizeof(offset), sizeof(offset));
-      const int64_t row = entries_.row.size() + (&item - room.data());
+      const int64_t row = entries_.row.size() + (&item - unused.data());
       const int64_t most = row == 0 ? 0 : format_.entries;
       const bool last = row == format_.rows;
       if (offset < last_offset_ || offset > most || (last && offset != format_.entries)) {
@@ -183,7 +183,7 @@ absl::Status EntryReader::TakeOffsets(const char* bytes, int64_t count) {
       item = static_cast<int32_t>(offset);
       ++done;
     }
-    entries_.row.Keep(std::ssize(room));
+    entries_.row.Keep(std::ssize(unused));
   }
   return absl::OkStatus();
 }
@@ -191,17 +191,17 @@ absl::Status EntryReader::TakeOffsets(const char* bytes, int64_t count) {
 template <class T>
 absl::Status EntryReader::TakeValues(const char* bytes, int64_t count, PieceList<T>& to) {
   for (int64_t done = 0; done < count;) {
-    const std::span<T> room = to.Room(count - done);
-    std::memcpy(room.data(), bytes + done * sizeof(T), room.size_bytes());
-    for (const T& value : room) {
+    const std::span<T> unused = to.Unused(count - done);
+    std::memcpy(unused.data(), bytes + done * sizeof(T), unused.size_bytes());
+    for (const T& value : unused) {
       if (IsFinite(value)) continue;
-      const int64_t entry = to.size() + (&value - room.data());
+      const int64_t entry = to.size() + (&value - unused.data());
       return absl::InvalidArgumentError(absl::StrCat(
           "the value of entry ", entry, ", in row ", entries_.RowOf(entry), " and column ",
           entries_.column[entry], " (all 0-based), is not finite. Send finite values only"));
     }
-    to.Keep(std::ssize(room));
-    done += std::ssize(room);
+    to.Keep(std::ssize(unused));
+    done += std::ssize(unused);
   }
   return absl::OkStatus();
 }
@@ -216,9 +216,9 @@ absl::Status EntryReader::Finish(StopRequested stop) {
     taken_.Add(bytes);
     return absl::OkStatus();
   };
-  const bool map = map_lines_ && header_.entries <= ValueMapShape::kMaxLines;
+  const bool map = build_value_map_ && header_.entries <= ValueMapShape::kMaxLines;
   CROUT_RETURN_IF_ERROR(claim(AssembledBytes(header_)));
-  if (map) CROUT_RETURN_IF_ERROR(claim(LineMapBytes(header_)));
+  if (map) CROUT_RETURN_IF_ERROR(claim(ValueMapBytes(header_)));
   CROUT_ASSIGN_OR_RETURN(
       sparse_, AssembleSparse(header_, std::move(entries_), claim, stop, map ? &map_ : nullptr));
   entries_ = EntryPieces(format_.dtype, false, 0, 0);

@@ -46,9 +46,9 @@ struct EntryFormat {
 // `entries`; a value or sum that is not finite; more bytes than declared, or fewer in Finish().
 class EntryReader final : public MatrixReader {
  public:
-  // Without a grant, memory is taken as needed. `map_lines`: TakeLineMap() returns which entries
-  // make up each position.
-  EntryReader(const EntryFormat& format, bool map_lines, std::shared_ptr<MemoryGrant> grant);
+  // Without a grant, memory is taken as needed. `build_value_map`: TakeValueMap() returns which
+  // entries make up each position.
+  EntryReader(const EntryFormat& format, bool build_value_map, std::shared_ptr<MemoryGrant> grant);
 
   bool TryReserve(size_t bytes) override;
   absl::Status Reserve(size_t bytes) override;
@@ -57,7 +57,7 @@ class EntryReader final : public MatrixReader {
   absl::Status Finish(StopRequested stop) override;
   std::optional<MatrixMarketHeader> header() const override { return header_; }
   SparseMatrix TakeSparse() override;
-  LineMap TakeLineMap() override { return std::exchange(map_, LineMap()); }
+  ValueMapData TakeValueMap() override { return std::exchange(map_, ValueMapData()); }
   std::vector<double> TakeDense() override { return {}; }
   std::vector<double> TakeDenseImaginary() override { return {}; }
 
@@ -83,7 +83,7 @@ class EntryReader final : public MatrixReader {
 
   const EntryFormat format_;
   const MatrixMarketHeader header_;
-  const bool map_lines_;
+  const bool build_value_map_;
   const std::shared_ptr<MemoryGrant> grant_;
   TakenMemory taken_;    // destroyed after the memory it accounts for
   size_t reserved_ = 0;  // part of taken_, for the next Append()
@@ -94,7 +94,7 @@ class EntryReader final : public MatrixReader {
   EntryPieces entries_;
 
   SparseMatrix sparse_;
-  LineMap map_;
+  ValueMapData map_;
 };
 
 }  // namespace crout

@@ -46,8 +46,8 @@ struct MatrixMarketLimits {
   // Limit on the ratio of text to compressed bytes, checked beyond 1 MiB of text. INVALID_ARGUMENT
   // beyond it.
   double max_gzip_ratio = 200;
-  // If true, TakeLineMap() returns which lines make up each entry of a `coordinate` file.
-  bool map_lines = false;
+  // If true, TakeValueMap() returns which lines make up each entry of a `coordinate` file.
+  bool build_value_map = false;
   // Bytes of text that one task parses.
   size_t segment_bytes = size_t{1} << 20;
 };

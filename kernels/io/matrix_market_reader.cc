@@ -17,7 +17,7 @@ namespace crout {
 MatrixMarketReader::MatrixMarketReader(const MatrixMarketLimits& limits, ThreadPool* pool,
                                        std::shared_ptr<MemoryGrant> grant)
     : pipeline_(std::make_shared<MatrixMarketPipeline>(limits, pool, std::move(grant))),
-      map_lines_(limits.map_lines) {}
+      build_value_map_(limits.build_value_map) {}
 
 MatrixMarketReader::~MatrixMarketReader() { pipeline_->Stop(); }
 
@@ -47,9 +47,9 @@ absl::Status MatrixMarketReader::Finish(StopRequested stop) {
     pipeline_->HoldResult((dense_.capacity() + dense_imaginary_.capacity()) * sizeof(double));
     return counter.status();
   }
-  const bool map = map_lines_ && header.entries <= ValueMapShape::kMaxLines;
+  const bool map = build_value_map_ && header.entries <= ValueMapShape::kMaxLines;
   if (map) {
-    if (absl::Status status = pipeline_->Claim(LineMapBytes(header)); !status.ok()) return status;
+    if (absl::Status status = pipeline_->Claim(ValueMapBytes(header)); !status.ok()) return status;
   }
   absl::StatusOr<SparseMatrix> sparse = AssembleSparse(
       header, body.TakeEntries(), body.TakeImaginary(),

@@ -81,15 +81,15 @@ class MatrixMarketReader final : public MatrixReader {
   size_t memory_bytes() const;
 
   SparseMatrix TakeSparse() override;
-  LineMap TakeLineMap() override { return std::exchange(map_, LineMap()); }
+  ValueMapData TakeValueMap() override { return std::exchange(map_, ValueMapData()); }
   std::vector<double> TakeDense() override;
   std::vector<double> TakeDenseImaginary() override;
 
  private:
   const std::shared_ptr<MatrixMarketPipeline> pipeline_;
-  const bool map_lines_;
+  const bool build_value_map_;
   SparseMatrix sparse_;
-  LineMap map_;
+  ValueMapData map_;
   std::vector<double> dense_;
   std::vector<double> dense_imaginary_;
 };

@@ -47,7 +47,7 @@ class MatrixReader {
   virtual SparseMatrix TakeSparse() = 0;
   // The matrix's map, if requested and if the number of entries allows one; otherwise empty.
   // TakeSparse() hands over the memory of both.
-  virtual LineMap TakeLineMap() = 0;
+  virtual ValueMapData TakeValueMap() = 0;
   // rows * columns values, column-major, lda = rows. For complex matrices TakeDense() has the real
   // parts and TakeDenseImaginary() the imaginary parts; otherwise the latter is empty.
   virtual std::vector<double> TakeDense() = 0;

@@ -44,7 +44,7 @@ class PieceList {
 
   // Returns space for the next items: at least one, at most `count` (> 0). Keep() then sets how
   // many of them are used.
-  std::span<T> Room(int64_t count) {
+  std::span<T> Unused(int64_t count) {
     if (pieces_.empty() || pieces_.back().used == pieces_.back().capacity) AddPiece();
     Piece& last = pieces_.back();
     return {last.items.get() + last.used,

@@ -103,8 +103,8 @@ T Mirrored(Symmetry symmetry, T value) {
 
 // Moves every entry to its column, in file order, and its line to the same place of the map.
 template <class T, class Entries>
-void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* matrix, LineMap* map,
-             StopCounter& counter) {
+void Scatter(const MatrixMarketHeader& header, Entries entries, SparseMatrix* matrix,
+             ValueMapData* map, StopCounter& counter) {
   std::vector<int64_t> next(matrix->column_start.begin(), matrix->column_start.end() - 1);
   const Symmetry symmetry = header.symmetry;
   const bool mirrored = symmetry != Symmetry::kGeneral;
@@ -181,7 +181,7 @@ void SortByRow(std::vector<Sortable<T>>& entries, StopCounter& counter) {
 // Sorts one column by row, keeping the order of entries with the same row. Files sorted by row or
 // by column need no sorting, so `scratch` is rarely used.
 template <class T>
-void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, LineMap* map,
+void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, ValueMapData* map,
                 std::vector<Sortable<T>>* scratch, StopCounter& counter) {
   if (IsSorted(*matrix, begin, end)) return;
   scratch->clear();
@@ -203,7 +203,7 @@ void SortColumn(int64_t begin, int64_t end, SparseMatrix* matrix, LineMap* map,
 // Sorts every column, sums duplicates and closes the gaps that they leave. The map's sources stay
 // where they are.
 template <class T>
-absl::Status SortAndSum(SparseMatrix* matrix, LineMap* map, StopCounter& counter) {
+absl::Status SortAndSum(SparseMatrix* matrix, ValueMapData* map, StopCounter& counter) {
   std::vector<Sortable<T>> scratch;
   int64_t out = 0;
   int64_t begin = 0;
@@ -235,7 +235,7 @@ absl::Status SortAndSum(SparseMatrix* matrix, LineMap* map, StopCounter& counter
   return absl::OkStatus();
 }
 
-void StartMap(const MatrixMarketHeader& header, int64_t sources, LineMap* map) {
+void StartMap(const MatrixMarketHeader& header, int64_t sources, ValueMapData* map) {
   map->digest = SplitMix(static_cast<uint64_t>(header.rows));
   map->shape.lines = header.entries;
   map->shape.sources = sources;
@@ -249,7 +249,7 @@ void StartMap(const MatrixMarketHeader& header, int64_t sources, LineMap* map) {
 template <class T, class Entries>
 absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header, Entries entries,
                                       absl::FunctionRef<absl::Status(size_t)> claim,
-                                      StopRequested stop, LineMap* map) {
+                                      StopRequested stop, ValueMapData* map) {
   StopCounter counter(stop);
   SparseMatrix matrix;
   matrix.rows = header.rows;
@@ -277,7 +277,7 @@ absl::StatusOr<SparseMatrix> Assemble(const MatrixMarketHeader& header, Entries 
 
 }  // namespace
 
-size_t LineMapBytes(const MatrixMarketHeader& header) {
+size_t ValueMapBytes(const MatrixMarketHeader& header) {
   return (2 * static_cast<size_t>(Expanded(header)) + 1) * sizeof(int32_t);
 }
 
@@ -285,7 +285,7 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
                                             std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            StopRequested stop, LineMap* map) {
+                                            StopRequested stop, ValueMapData* map) {
   EntryBlocks entries(std::move(blocks), std::move(imaginary));
   if (header.complex()) {
     return Assemble<std::complex<double>>(header, std::move(entries), claim, stop, map);
@@ -295,7 +295,7 @@ absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
 
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            StopRequested stop, LineMap* map) {
+                                            StopRequested stop, ValueMapData* map) {
   if (header.complex()) {
     return Assemble<std::complex<double>>(header, std::move(entries), claim, stop, map);
   }

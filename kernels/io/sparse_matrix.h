@@ -43,9 +43,8 @@ struct SparseMatrix {
   int64_t nonzeros() const { return static_cast<int64_t>(row.size()); }
 };
 
-// The lines of a file that make up each entry of its matrix. A ValueMap whose elements are the
-// entries.
-struct LineMap {
+// Owns the arrays of a ValueMap from the lines of a file to the entries of its matrix.
+struct ValueMapData {
   ValueMapShape shape;
   uint64_t digest = 0;  // digest of the lines in order: SeriesResult.entry_digest
   std::vector<int32_t> start;
@@ -55,7 +54,7 @@ struct LineMap {
 };
 
 // Host memory held by both, in bytes.
-inline size_t ResultBytes(const SparseMatrix& matrix, const LineMap& map) {
+inline size_t ResultBytes(const SparseMatrix& matrix, const ValueMapData& map) {
   return matrix.column_start.capacity() * sizeof(int64_t) +
          matrix.row.capacity() * sizeof(int32_t) +
          (matrix.value.capacity() + matrix.imaginary.capacity()) * sizeof(double) +
@@ -63,7 +62,7 @@ inline size_t ResultBytes(const SparseMatrix& matrix, const LineMap& map) {
 }
 
 // Upper bound on the map's size, in bytes. The file has at most ValueMapShape::kMaxLines lines.
-size_t LineMapBytes(const MatrixMarketHeader& header);
+size_t ValueMapBytes(const MatrixMarketHeader& header);
 
 // An entry as in a file, but 0-based. For complex entries `value` is the real part.
 struct MatrixEntry {
@@ -83,18 +82,18 @@ struct MatrixEntry {
 // column has most of the entries. `claim` is then called first with the additional bytes, and its
 // error is returned.
 //
-// If `map` is not null, it is set. It takes LineMapBytes() in addition, which are not claimed.
+// If `map` is not null, it is set. It takes ValueMapBytes() in addition, which are not claimed.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header,
                                             std::vector<std::vector<MatrixEntry>> blocks,
                                             std::vector<std::vector<double>> imaginary,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            StopRequested stop, LineMap* map = nullptr);
+                                            StopRequested stop, ValueMapData* map = nullptr);
 
 // The same for entries that arrived in binary form. The header describes a general matrix, complex
 // if the values are complex. Holds the entries, and AssembledBytes() in addition.
 absl::StatusOr<SparseMatrix> AssembleSparse(const MatrixMarketHeader& header, EntryPieces entries,
                                             absl::FunctionRef<absl::Status(size_t)> claim,
-                                            StopRequested stop, LineMap* map = nullptr);
+                                            StopRequested stop, ValueMapData* map = nullptr);
 
 // Size, in bytes, of the matrix during assembly, before duplicates are summed.
 size_t AssembledBytes(const MatrixMarketHeader& header);

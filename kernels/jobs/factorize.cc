@@ -192,11 +192,11 @@ absl::Status FactorizeJob::AssessZeroPivot() {
 
 // Works in small chunks on the stack, because no host memory is reserved for the diagonal.
 absl::Status FactorizeJob::ReplaceZeros(const AnyMatrix& row, double by) {
-  constexpr int64_t kTogether = 256;
-  alignas(std::complex<double>) std::byte host[kTogether * sizeof(std::complex<double>)];
+  constexpr int64_t kChunk = 256;
+  alignas(std::complex<double>) std::byte host[kChunk * sizeof(std::complex<double>)];
   const size_t size = SizeOf(row.dtype);
-  for (int64_t k = 0; k < row.cols; k += kTogether) {
-    const int64_t count = std::min(kTogether, row.cols - k);
+  for (int64_t k = 0; k < row.cols; k += kChunk) {
+    const int64_t count = std::min(kChunk, row.cols - k);
     CROUT_RETURN_IF_ERROR(ops().CopyToHost(row.data + k * size, host, count * size));
     CROUT_RETURN_IF_ERROR(context_.Synchronize());
     DispatchDType(row.dtype, [&](auto tag) {

@@ -96,7 +96,7 @@ FactorSolver::FactorSolver(ExecutionContext& context, const Factorization& facto
     const auto [row, column] = solver.ScalesOf(view_);
     row_scales_ = row;
     col_scales_ = column;
-    view_.scales_apart = row != nullptr;
+    view_.caller_scales = row != nullptr;
     return;
   }
   const double* scales = factor.scales().as<double>();

@@ -17,10 +17,10 @@ namespace crout {
 // noticed late by at most a quarter of the wait and at most 200 microseconds, plus this wake-up
 // delay.
 constexpr std::chrono::nanoseconds PollPause(std::chrono::nanoseconds waited) {
-  constexpr std::chrono::nanoseconds kAwake = std::chrono::microseconds(200);
-  constexpr std::chrono::nanoseconds kLongest = std::chrono::microseconds(200);
-  if (waited < kAwake) return std::chrono::nanoseconds(0);
-  return std::min(waited / 4, kLongest);
+  constexpr std::chrono::nanoseconds kPollTime = std::chrono::microseconds(200);
+  constexpr std::chrono::nanoseconds kMaxPause = std::chrono::microseconds(200);
+  if (waited < kPollTime) return std::chrono::nanoseconds(0);
+  return std::min(waited / 4, kMaxPause);
 }
 
 }  // namespace crout

@@ -35,10 +35,10 @@ absl::StatusOr<openssl::Certificate> ParseCertificates(const SettingFile& settin
   openssl::Certificate first = next();
   while (first != nullptr && next() != nullptr) {
   }
-  const bool to_its_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  const bool read_to_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
   if (first == nullptr) return setting.Refuse("contains no PEM certificate");
-  if (!to_its_end) return setting.Refuse("contains an incomplete or malformed certificate");
+  if (!read_to_end) return setting.Refuse("contains an incomplete or malformed certificate");
   return first;
 }
 

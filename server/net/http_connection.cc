@@ -60,17 +60,18 @@ std::optional<http::status> RefusalOf(const beast::error_code& error) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpSite* site, const Events* events)
-    : site_(site),
+HttpConnection::HttpConnection(asio::ip::tcp::socket socket, HttpServerState* server,
+                               const Events* events)
+    : server_(server),
       events_(events),
       peer_(NameOf(socket)),
       stream_(std::move(socket)),
       pause_(stream_.get_executor()),
-      buffer_(site->limits.header_bytes + kFirstRead) {}
+      buffer_(server->limits.header_bytes + kFirstRead) {}
 
 void HttpConnection::Begin() {
-  if (site_->tls == nullptr) return ReadRequest();
-  stream_.tcp().expires_after(site_->limits.request);
+  if (server_->tls == nullptr) return ReadRequest();
+  stream_.tcp().expires_after(server_->limits.request);
   stream_.async_read_some(buffer_.prepare(kFirstRead),
                           [self = shared_from_this()](const Error& error, size_t bytes) {
                             if (error || self->closed_) return self->Close();
@@ -86,7 +87,7 @@ void HttpConnection::Handshake() {
     plain_ = true;
     return ReadRequest();
   }
-  stream_.BeginTls(site_->tls)
+  stream_.BeginTls(server_->tls)
       .async_handshake(asio::ssl::stream_base::server, buffer_.data(),
                        [self = shared_from_this()](const Error& error, size_t used) {
                          if (error || self->closed_) return self->Close();
@@ -101,7 +102,7 @@ void HttpConnection::AwaitRequest() {
   awaits_request_ = true;
   events_->answered(this);
   if (buffer_.size() > 0) return ReadRequest();  // The peer pipelines its requests.
-  stream_.tcp().expires_after(site_->limits.idle);
+  stream_.tcp().expires_after(server_->limits.idle);
   stream_.async_read_some(buffer_.prepare(kFirstRead),
                           [self = shared_from_this()](const Error& error, size_t bytes) {
                             if (error || self->closed_) return self->Close();
@@ -112,10 +113,10 @@ void HttpConnection::AwaitRequest() {
 
 void HttpConnection::ReadRequest() {
   parser_.emplace();
-  parser_->header_limit(static_cast<uint32_t>(site_->limits.header_bytes));
+  parser_->header_limit(static_cast<uint32_t>(server_->limits.header_bytes));
   parser_->body_limit(std::numeric_limits<uint64_t>::max());  // Bodies are not read.
   stream_.tcp().expires_after(
-      site_->limits.request);  // for the whole request, with any number of reads
+      server_->limits.request);  // for the whole request, with any number of reads
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](const Error& error, size_t) {
                             if (self->closed_) return;
@@ -142,8 +143,8 @@ void HttpConnection::Answer() {
     keep_alive_ = false;
     return Refuse(http::status::bad_request, "this port requires TLS: use https://");
   }
-  const auto route = site_->routes.find(PathOf(View(request.target())));
-  if (route == site_->routes.end()) return Refuse(http::status::not_found);
+  const auto route = server_->routes.find(PathOf(View(request.target())));
+  if (route == server_->routes.end()) return Refuse(http::status::not_found);
   if (!head_ && request.method() != http::verb::get) {
     return Refuse(http::status::method_not_allowed);
   }
@@ -160,12 +161,13 @@ void HttpConnection::Answer() {
 }
 
 void HttpConnection::AnswerRoute(const HttpRoute& route) {
-  if (!route.may_block) return Send(MakePage(route, gzip_));
+  if (!route.may_block) return Send(RenderPage(route, gzip_));
   // Weak: a slow page must not keep closed connections alive.
-  site_->maker.Make(route, [weak = weak_from_this()](std::shared_ptr<const MadePage> page) {
-    const auto self = weak.lock();
-    if (self != nullptr && !self->closed_) self->Send(std::move(page));
-  });
+  server_->renderer.Render(route,
+                           [weak = weak_from_this()](std::shared_ptr<const RenderedPage> page) {
+                             const auto self = weak.lock();
+                             if (self != nullptr && !self->closed_) self->Send(std::move(page));
+                           });
 }
 
 // While the refusal is delayed, the connection counts as idle and can be replaced.
@@ -180,15 +182,15 @@ void HttpConnection::RefuseAfterDelay(HttpAdmission admission) {
 }
 
 void HttpConnection::Refuse(http::status status, std::string_view reason) {
-  auto made = std::make_shared<MadePage>();
-  made->page.status = static_cast<unsigned>(status);
-  made->page.body = View(http::obsolete_reason(status));
-  if (!reason.empty()) made->page.body.append(": ").append(reason);
-  made->page.body += '\n';
-  Send(std::move(made));
+  auto refusal = std::make_shared<RenderedPage>();
+  refusal->page.status = static_cast<unsigned>(status);
+  refusal->page.body = View(http::obsolete_reason(status));
+  if (!reason.empty()) refusal->page.body.append(": ").append(reason);
+  refusal->page.body += '\n';
+  Send(std::move(refusal));
 }
 
-void HttpConnection::Send(std::shared_ptr<const MadePage> page) {
+void HttpConnection::Send(std::shared_ptr<const RenderedPage> page) {
   page_ = std::move(page);
   const bool packed = gzip_ && !page_->gzip.empty();
   const std::string& body = packed ? page_->gzip : page_->page.body;
@@ -209,7 +211,7 @@ void HttpConnection::Send(std::shared_ptr<const MadePage> page) {
   reply_.content_length(body.size());
   reply_.body() = {body.data(), body.size()};
   serializer_.emplace(reply_);
-  stream_.tcp().expires_after(site_->limits.reply);
+  stream_.tcp().expires_after(server_->limits.reply);
   const auto done = [self = shared_from_this()](const Error& error, size_t) {
     return error || self->closed_ ? self->Close() : self->Sent();
   };

@@ -23,15 +23,15 @@
 #include "server/net/http_page.h"
 #include "server/net/http_server.h"
 #include "server/net/http_stream.h"
-#include "server/net/page_maker.h"
+#include "server/net/page_renderer.h"
 
 namespace crout {
 
 // State that all connections of a server share. Must outlive them.
-struct HttpSite {
+struct HttpServerState {
   const HttpRoutes routes;
   const HttpLimits limits;
-  PageMaker maker;
+  PageRenderer renderer;
   HttpTlsContext tls = nullptr;  // for new connections; null: plaintext
 };
 
@@ -46,7 +46,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::function<void(HttpConnection*)> ended;
   };
 
-  HttpConnection(boost::asio::ip::tcp::socket socket, HttpSite* site, const Events* events);
+  HttpConnection(boost::asio::ip::tcp::socket socket, HttpServerState* server,
+                 const Events* events);
   HttpConnection(const HttpConnection&) = delete;  // Pending operations refer to it.
   HttpConnection& operator=(const HttpConnection&) = delete;
 
@@ -68,12 +69,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void AnswerRoute(const HttpRoute& route);
   void RefuseAfterDelay(HttpAdmission admission);
   void Refuse(boost::beast::http::status status, std::string_view reason = "");
-  void Send(std::shared_ptr<const MadePage> page);
+  void Send(std::shared_ptr<const RenderedPage> page);
   void Sent();
   void CloseGracefully();
   void Linger();
 
-  HttpSite* const site_;
+  HttpServerState* const server_;
   const Events* const events_;
   const std::string peer_;  // host:port
   HttpStream stream_;
@@ -81,7 +82,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::beast::flat_buffer buffer_;
   std::array<char, 4096> discarded_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
-  std::shared_ptr<const MadePage> page_;  // keeps the body of reply_ alive
+  std::shared_ptr<const RenderedPage> page_;  // keeps the body of reply_ alive
   boost::beast::http::response<Body> reply_;
   std::optional<boost::beast::http::response_serializer<Body>> serializer_;
   std::vector<std::string> certificate_names_;  // the peer's

@@ -47,7 +47,7 @@ absl::Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 class HttpServer::Listener {
  public:
   Listener(HttpRoutes routes, const HttpLimits& limits, HttpTlsContext tls)
-      : site_{std::move(routes), limits, PageMaker(&io_), std::move(tls)},
+      : state_{std::move(routes), limits, PageRenderer(&io_), std::move(tls)},
         events_{.answered = [this](HttpConnection* connection) { MoveToBack(connection); },
                 .ended = [this](HttpConnection* connection) { Remove(connection); }} {}
 
@@ -57,7 +57,7 @@ class HttpServer::Listener {
   }
 
   void Renew(HttpTlsContext tls) {
-    asio::post(io_, [this, tls = std::move(tls)]() mutable { site_.tls = std::move(tls); });
+    asio::post(io_, [this, tls = std::move(tls)]() mutable { state_.tls = std::move(tls); });
   }
 
   absl::StatusOr<int> Listen(const HostPort& address) {
@@ -127,8 +127,8 @@ class HttpServer::Listener {
   void Add(tcp::socket socket) {
     boost::system::error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    while (connections_.size() >= site_.limits.connections) Displace();
-    connections_.push_back(std::make_shared<HttpConnection>(std::move(socket), &site_, &events_));
+    while (connections_.size() >= state_.limits.connections) Displace();
+    connections_.push_back(std::make_shared<HttpConnection>(std::move(socket), &state_, &events_));
     // Keep a reference: Begin() may end the connection and remove it from the list.
     const auto connection = connections_.back();
     connection->Begin();
@@ -157,7 +157,7 @@ class HttpServer::Listener {
   asio::io_context io_{1};  // first: the members below refer to it
   // Keeps io_ running if the only operation was lost.
   const asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
-  HttpSite site_;
+  HttpServerState state_;
   const HttpConnection::Events events_;
   Connections connections_;  // in the order in which they began to await a request
   std::weak_ptr<const Accepting> accepting_;

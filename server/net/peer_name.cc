@@ -104,8 +104,8 @@ bool TrustedProxies::Has(std::string_view peer) const {
          });
 }
 
-std::string SharingPeer(std::string_view peer, std::string_view user, std::string_view identity,
-                        const TrustedProxies& proxies) {
+std::string CallMemoryAccount(std::string_view peer, std::string_view user,
+                              std::string_view identity, const TrustedProxies& proxies) {
   if (!identity.empty()) return absl::StrCat("identity ", ToAbsl(identity));
   if (proxies.Has(peer)) return "";
   if (IsUnix(peer)) return absl::StrCat("user ", ToAbsl(user));

@@ -49,8 +49,8 @@ class TrustedProxies {
 // `identity` if there is one, else from the IPv4 address, the first 64 bits of the IPv6 address, or
 // the `user` of a Unix socket. Calls of a trusted proxy, and calls within the process, have the
 // name "" and no share.
-std::string SharingPeer(std::string_view peer, std::string_view user, std::string_view identity,
-                        const TrustedProxies& proxies);
+std::string CallMemoryAccount(std::string_view peer, std::string_view user,
+                              std::string_view identity, const TrustedProxies& proxies);
 
 }  // namespace crout
 

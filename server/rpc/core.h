@@ -73,9 +73,9 @@ struct ServerCore {
 
   // Bytes of a call beside its reservations: the stream, its buffers and its state.
   static constexpr size_t kCallBytes = size_t{32} << 10;
-  // Charges `peer` (SharingPeer) for a call, or for small messages that the call keeps, as long as
-  // the returned charge lives. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) if open calls hold all
-  // memory for calls and no other peer must give way (PeerShares).
+  // Charges `peer` (CallMemoryAccount) for a call, or for small messages that the call keeps, as
+  // long as the returned charge lives. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) if open calls
+  // hold all memory for calls and no other peer must give way (PeerShares).
   absl::StatusOr<PeerShares::Charge> ChargeCall(std::string_view peer, size_t bytes,
                                                 std::weak_ptr<PeerShares::Holder> call);
   // Status of a call that ends because its peer gives way to another peer (PeerShares).

@@ -168,7 +168,7 @@ TEST_F(SparseNpzTest, WhatIsNoMatrixIsRefused) {
 }
 
 // The expected number is the value of SeriesResult.entry_digest, computed in Python by its
-// definition. tests/kernels/io/line_map_test.cc contains the same number.
+// definition. tests/kernels/io/value_map_test.cc contains the same number.
 TEST_F(SparseNpzTest, DigestsItsEntriesInTheirOrder) {
   Members members = Coo();
   members["shape"] = Int64({3, 3});

@@ -121,7 +121,7 @@ TYPED_TEST(ManyChildrenEmulationTest, SolvesTheSameByAWarp) {
         return LaunchLightUp(solve, set, nullptr);
       });
       const Vectors<T> made = star.Run(op, [&](const auto& solve, const FrontSet& set) {
-        return light_front::LaunchFor<true, light_front::kTogether>(solve, set, nullptr);
+        return light_front::LaunchFor<true, light_front::kRhsPerWarp>(solve, set, nullptr);
       });
       ExpectEqual(made, one_by_one);
       double largest = 0;

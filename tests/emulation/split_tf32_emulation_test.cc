@@ -23,7 +23,7 @@ class Split {
 
   Tf32Parts parts() { return {View(0), View(1), View(2)}; }
   double high(int64_t i, int64_t j) const { return At(0, i, j); }
-  double high_again(int64_t i, int64_t j) const { return At(1, i, j); }
+  double high_copy(int64_t i, int64_t j) const { return At(1, i, j); }
   double low(int64_t i, int64_t j) const { return At(2, i, j); }
 
  private:
@@ -39,8 +39,8 @@ class Split {
 double Product(const Split& a, const Split& b, int64_t depth, int64_t i, int64_t j) {
   double sum = 0;
   for (int64_t k = 0; k < depth; ++k) {
-    EXPECT_EQ(a.high(i, k), a.high_again(i, k));
-    sum += a.high(i, k) * (b.high(k, j) + b.low(k, j)) + a.low(i, k) * b.high_again(k, j);
+    EXPECT_EQ(a.high(i, k), a.high_copy(i, k));
+    sum += a.high(i, k) * (b.high(k, j) + b.low(k, j)) + a.low(i, k) * b.high_copy(k, j);
   }
   return sum;
 }

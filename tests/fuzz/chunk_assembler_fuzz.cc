@@ -122,7 +122,7 @@ void CheckAgainstProtobuf(const std::string& bytes, const StreamMessage& message
 // Returns the server's parser for the payload, without memory limits.
 std::unique_ptr<MatrixReader> ReaderOf(const PayloadSpec& spec) {
   if (spec.entries)
-    return std::make_unique<EntryReader>(*spec.entries, /*map_lines=*/false, nullptr);
+    return std::make_unique<EntryReader>(*spec.entries, /*build_value_map=*/false, nullptr);
   MatrixMarketLimits limits;
   limits.max_rows = limits.max_columns = kMaxN;
   limits.complex = IsComplex(spec.shape.dtype);

@@ -21,11 +21,11 @@ void Require(bool condition) {
 struct Outcome {
   absl::Status status;
   crout::SparseMatrix sparse;
-  crout::LineMap map;
+  crout::ValueMapData map;
 };
 
 Outcome Read(const crout::EntryFormat& format, std::string_view bytes, size_t size) {
-  crout::EntryReader reader(format, /*map_lines=*/true, nullptr);
+  crout::EntryReader reader(format, /*build_value_map=*/true, nullptr);
   Outcome outcome;
   while (!bytes.empty() && outcome.status.ok()) {
     const std::vector<char> piece(bytes.begin(), bytes.begin() + std::min(size, bytes.size()));
@@ -35,7 +35,7 @@ Outcome Read(const crout::EntryFormat& format, std::string_view bytes, size_t si
   if (outcome.status.ok()) outcome.status = reader.Finish();
   if (!outcome.status.ok()) return outcome;
   outcome.sparse = reader.TakeSparse();
-  outcome.map = reader.TakeLineMap();
+  outcome.map = reader.TakeValueMap();
   return outcome;
 }
 

@@ -36,7 +36,7 @@ MatrixMarketLimits FuzzLimits(size_t segment_bytes) {
   limits.max_rows = limits.max_columns = 1000;
   limits.max_peak_bytes = 64 << 20;
   limits.segment_bytes = segment_bytes;
-  limits.map_lines = true;
+  limits.build_value_map = true;
   return limits;
 }
 
@@ -44,7 +44,7 @@ struct Outcome {
   absl::Status status;
   MatrixMarketHeader header;
   SparseMatrix sparse;
-  LineMap map;
+  ValueMapData map;
   std::vector<double> dense;
   std::vector<double> dense_imaginary;
 };
@@ -63,7 +63,7 @@ Outcome Read(std::string_view bytes, size_t segment_bytes, ThreadPool* pool, Nex
   if (!outcome.status.ok()) return outcome;
   outcome.header = *reader.header();
   outcome.sparse = reader.TakeSparse();
-  outcome.map = reader.TakeLineMap();
+  outcome.map = reader.TakeValueMap();
   outcome.dense = reader.TakeDense();
   outcome.dense_imaginary = reader.TakeDenseImaginary();
   return outcome;
@@ -87,7 +87,8 @@ void CheckSparse(const MatrixMarketHeader& header, const SparseMatrix& matrix) {
   }
 }
 
-void CheckMap(const MatrixMarketHeader& header, const SparseMatrix& matrix, const LineMap& map) {
+void CheckMap(const MatrixMarketHeader& header, const SparseMatrix& matrix,
+              const ValueMapData& map) {
   Require(map.shape.lines == header.entries && map.shape.elements == matrix.nonzeros());
   Require(std::ssize(map.start) == matrix.nonzeros() + 1);
   Require(map.start.front() == 0 && map.start.back() == std::ssize(map.source));

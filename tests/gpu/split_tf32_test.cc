@@ -31,7 +31,7 @@ class SplitTf32Test : public KernelTest {
  protected:
   struct Parts {
     std::vector<float> high;
-    std::vector<float> high_again;
+    std::vector<float> high_copy;
     std::vector<float> low;
   };
 
@@ -42,16 +42,16 @@ class SplitTf32Test : public KernelTest {
                      const Parts& before, bool halted) {
     const auto matrix = Send(a);
     const auto high = Send(before.high);
-    const auto high_again = Send(before.high_again);
+    const auto high_copy = Send(before.high_copy);
     const auto low = Send(before.low);
     const auto control = halted ? Halted<float>() : Control<float>();
     EXPECT_EQ(LaunchSplitTf32<float>({matrix.get(), rows, columns, rows + kPadding[0]},
                                      {{high.get(), columns, rows, columns + kPadding[1]},
-                                      {high_again.get(), columns, rows, columns + kPadding[2]},
+                                      {high_copy.get(), columns, rows, columns + kPadding[2]},
                                       {low.get(), columns, rows, columns + kPadding[3]}},
                                      control.get(), nullptr),
               cudaSuccess);
-    return {Receive(high, before.high.size()), Receive(high_again, before.high_again.size()),
+    return {Receive(high, before.high.size()), Receive(high_copy, before.high_copy.size()),
             Receive(low, before.low.size())};
   }
 
@@ -78,12 +78,12 @@ class SplitTf32Test : public KernelTest {
                   std::max(kRelative * std::abs(double{x}), kAbsolute))
             << x << " as " << high << " + " << low;
         expected.high[j + i * (columns + kPadding[1])] = high;
-        expected.high_again[j + i * (columns + kPadding[2])] = high;
+        expected.high_copy[j + i * (columns + kPadding[2])] = high;
         expected.low[j + i * (columns + kPadding[3])] = low;
       }
     }
     EXPECT_TRUE(SameBits(got.high, expected.high));
-    EXPECT_TRUE(SameBits(got.high_again, expected.high_again));
+    EXPECT_TRUE(SameBits(got.high_copy, expected.high_copy));
     EXPECT_TRUE(SameBits(got.low, expected.low));
   }
 };
@@ -148,7 +148,7 @@ TEST_F(SplitTf32Test, ComplexNumbersAsBlocksOfRealOnes) {
     const int64_t reals = kIsComplex<T> ? 1 : 2;
     const auto sent = Send(matrix);
     const auto high = Send(nothing);
-    const auto high_again = Send(nothing);
+    const auto high_copy = Send(nothing);
     const auto low = Send(nothing);
     const auto control = Control<T>();
     const auto part = [&](const auto& memory) {
@@ -156,15 +156,15 @@ TEST_F(SplitTf32Test, ComplexNumbersAsBlocksOfRealOnes) {
     };
     const MatrixView<T> view = {sent.get(), reals * kRows, reals * kColumns, reals * kRows};
     EXPECT_EQ(
-        LaunchSplitTf32(view, {part(high), part(high_again), part(low)}, control.get(), nullptr),
+        LaunchSplitTf32(view, {part(high), part(high_copy), part(low)}, control.get(), nullptr),
         cudaSuccess);
-    return Parts{Receive(high, real.size()), Receive(high_again, real.size()),
+    return Parts{Receive(high, real.size()), Receive(high_copy, real.size()),
                  Receive(low, real.size())};
   };
   const Parts got = split(a);
   const Parts expected = split(real);
   EXPECT_TRUE(SameBits(got.high, expected.high));
-  EXPECT_TRUE(SameBits(got.high_again, expected.high_again));
+  EXPECT_TRUE(SameBits(got.high_copy, expected.high_copy));
   EXPECT_TRUE(SameBits(got.low, expected.low));
 }
 
@@ -172,7 +172,7 @@ TEST_F(SplitTf32Test, NothingAfterAHalt) {
   const Parts before = Before(300, 3);
   const Parts got = Split(RandomVector<float>((300 + kPadding[0]) * 3, 56), 300, 3, before, true);
   EXPECT_TRUE(SameBits(got.high, before.high));
-  EXPECT_TRUE(SameBits(got.high_again, before.high_again));
+  EXPECT_TRUE(SameBits(got.high_copy, before.high_copy));
   EXPECT_TRUE(SameBits(got.low, before.low));
 }
 

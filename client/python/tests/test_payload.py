@@ -127,7 +127,7 @@ def test_a_digest_is_the_contracts():
 
 
 def test_a_digest_of_entries_is_the_contracts():
-    # Implements the definition of SeriesResult.entry_digest. tests/kernels/io/line_map_test.cc has the same
+    # Implements the definition of SeriesResult.entry_digest. tests/kernels/io/value_map_test.cc has the same
     # numbers.
     def digest(row, col):
         return _payload.entry_digest(False, [np.array(row), np.array(col)], 3)

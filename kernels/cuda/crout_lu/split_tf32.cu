@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kTile* kLines)
       const float x = tile[across][r];
       const float high = HighOf(x);
       parts.high(j, i) = high;
-      parts.high_again(j, i) = high;
+      parts.high_copy(j, i) = high;
       parts.low(j, i) = LowOf(x);
     }
     __syncthreads();

@@ -16,7 +16,7 @@ namespace crout::cuda {
 // written twice, for a product that uses it twice.
 struct Tf32Parts {
   MatrixView<float> high;
-  MatrixView<float> high_again;
+  MatrixView<float> high_copy;
   MatrixView<float> low;
 };
 

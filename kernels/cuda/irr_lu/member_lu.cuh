@@ -162,12 +162,12 @@ class MemberLu {
 
   // Row i of columns [begin, end) := row `from`, for this thread's rows i.
   __device__ void GatherColumns(int begin, int end, const int (&from)[Shared::kRows]) {
-    constexpr int kTogether = kPanel / 2;
-    static_assert(kBlock % kTogether == 0);
-    for (int first = begin; first < end; first += kTogether) {
-      T values[kTogether][Shared::kRows];
+    constexpr int kColumnsPerPass = kPanel / 2;
+    static_assert(kBlock % kColumnsPerPass == 0);
+    for (int first = begin; first < end; first += kColumnsPerPass) {
+      T values[kColumnsPerPass][Shared::kRows];
 #pragma unroll
-      for (int c = 0; c < kTogether; ++c) {
+      for (int c = 0; c < kColumnsPerPass; ++c) {
 #pragma unroll
         for (int r = 0; r < Shared::kRows; ++r) {
           if (from[r] != Row(r)) values[c][r] = a_(from[r], first + c);
@@ -175,7 +175,7 @@ class MemberLu {
       }
       __syncthreads();
 #pragma unroll
-      for (int c = 0; c < kTogether; ++c) {
+      for (int c = 0; c < kColumnsPerPass; ++c) {
 #pragma unroll
         for (int r = 0; r < Shared::kRows; ++r) {
           if (from[r] != Row(r)) a_(Row(r), first + c) = values[c][r];

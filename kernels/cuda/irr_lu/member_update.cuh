@@ -55,16 +55,16 @@ __device__ void LoadTriangle(const StridedMatrix<T>& a, int order, TriangleKind 
 template <bool kExchange, class T>
 __device__ void GatherRows(const MatrixView<T>& b, int first_row, int order, int first_col,
                            int count, const Moves& moves, UpdateTiles<T>& tiles) {
-  constexpr int kTogether = 4;
+  constexpr int kUnroll = 4;
   const int warps = static_cast<int>(blockDim.x) / kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const bool scatters = kExchange && moves.other_moves;
-  for (int begin = warp; begin < count; begin += kTogether * warps) {
-    T of_row[kTogether];
-    T of_other[kTogether];
+  for (int begin = warp; begin < count; begin += kUnroll * warps) {
+    T of_row[kUnroll];
+    T of_other[kUnroll];
 #pragma unroll
-    for (int c = 0; c < kTogether; ++c) {
+    for (int c = 0; c < kUnroll; ++c) {
       if (begin + c * warps >= count) break;
       const T* const column = &b(0, first_col + begin + c * warps);
       of_row[c] = lane < order ? column[kExchange ? moves.row_from : first_row + lane] : T{0};
@@ -72,7 +72,7 @@ __device__ void GatherRows(const MatrixView<T>& b, int first_row, int order, int
     }
     if (kExchange) __syncwarp();
 #pragma unroll
-    for (int c = 0; c < kTogether; ++c) {
+    for (int c = 0; c < kUnroll; ++c) {
       if (begin + c * warps >= count) break;
       if (lane < UpdateTiles<T>::kBlock) tiles.solved[begin + c * warps][lane] = of_row[c];
       if (scatters) b(moves.other, first_col + begin + c * warps) = of_other[c];

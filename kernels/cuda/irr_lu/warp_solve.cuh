@@ -14,7 +14,7 @@ namespace crout::cuda {
 template <int kOrder, class T>
 __device__ void SolveByWarp(const MatrixView<const T>& lu, const int64_t* ipiv, Op op,
                             const MatrixView<T>& b) {
-  constexpr int kTogether = 4;
+  constexpr int kColumnsPerPass = 4;
   const auto lane = static_cast<int>(threadIdx.x) % kWarp;
   const auto order = static_cast<int>(lu.rows);
   const bool transposed = op != Op::kNone;
@@ -24,10 +24,10 @@ __device__ void SolveByWarp(const MatrixView<const T>& lu, const int64_t* ipiv, 
   for (int k = 0; k < kOrder; ++k) row[k] = lane < order && k < order ? a(lane, k) : T{0};
   const DivideBy<T> divide(lane < order ? a(lane, lane) : T{1});
   const int exchanged = Trace(ipiv, 0, 0, order).row_from;
-  for (int64_t first = 0; first < b.cols; first += kTogether) {
-    T x[kTogether];
+  for (int64_t first = 0; first < b.cols; first += kColumnsPerPass) {
+    T x[kColumnsPerPass];
 #pragma unroll
-    for (int c = 0; c < kTogether; ++c) {
+    for (int c = 0; c < kColumnsPerPass; ++c) {
       const bool loads = lane < order && first + c < b.cols;
       x[c] = loads ? b(transposed ? lane : exchanged, first + c) : T{0};
     }
@@ -36,7 +36,7 @@ __device__ void SolveByWarp(const MatrixView<const T>& lu, const int64_t* ipiv, 
     for (int k = 0; k < kOrder; ++k) {
       if (k >= order) break;
 #pragma unroll
-      for (int c = 0; c < kTogether; ++c) {
+      for (int c = 0; c < kColumnsPerPass; ++c) {
         if (transposed && lane == k) x[c] = divide(x[c]);
         const T solved = Shuffle(x[c], k);
         if (lane > k) x[c] = MinusProduct(x[c], row[k], solved);
@@ -46,14 +46,14 @@ __device__ void SolveByWarp(const MatrixView<const T>& lu, const int64_t* ipiv, 
     for (int k = kOrder - 1; k >= 0; --k) {
       if (k >= order) continue;
 #pragma unroll
-      for (int c = 0; c < kTogether; ++c) {
+      for (int c = 0; c < kColumnsPerPass; ++c) {
         if (!transposed && lane == k) x[c] = divide(x[c]);
         const T solved = Shuffle(x[c], k);
         if (lane < k) x[c] = MinusProduct(x[c], row[k], solved);
       }
     }
 #pragma unroll
-    for (int c = 0; c < kTogether; ++c) {
+    for (int c = 0; c < kColumnsPerPass; ++c) {
       const bool stores = lane < order && first + c < b.cols;
       if (stores) b(transposed ? exchanged : lane, first + c) = x[c];
     }

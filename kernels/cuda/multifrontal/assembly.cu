@@ -189,12 +189,12 @@ __global__ void __launch_bounds__(kThreads)
       const int end = FirstNotLess(child.d2, first + kColumns, at);
       const MatrixView<const T> from = child.Contribution<const T>(contributions);
       constexpr int kWarps = kThreads / kWarp;
-      constexpr int kTogether = kColumns / kWarps;  // the most columns that a warp can have
-      T* upper[kTogether];
-      T* lower[kTogether];
+      constexpr int kColumnsPerWarp = kColumns / kWarps;  // the most columns that a warp can have
+      T* upper[kColumnsPerWarp];
+      T* lower[kColumnsPerWarp];
       int mine = 0;
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
+      for (int s = 0; s < kColumnsPerWarp; ++s) {
         const int j = begin + warp + s * kWarps;
         upper[s] = lower[s] = nullptr;
         if (j >= end) continue;
@@ -209,16 +209,16 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 2
         for (int i = lane; i < child.d2; i += kWarp) {
           const int32_t row = place[i];
-          T added[kTogether];
-          T there[kTogether];
+          T added[kColumnsPerWarp];
+          T there[kColumnsPerWarp];
 #pragma unroll
-          for (int s = 0; s < kTogether; ++s) {
+          for (int s = 0; s < kColumnsPerWarp; ++s) {
             if (s >= mine) break;
             added[s] = x[i + s * kWarps * from.ld];
             there[s] = *(row < front.d1 ? upper[s] + row : lower[s] + row);
           }
 #pragma unroll
-          for (int s = 0; s < kTogether; ++s) {
+          for (int s = 0; s < kColumnsPerWarp; ++s) {
             if (s >= mine) break;
             *(row < front.d1 ? upper[s] + row : lower[s] + row) = there[s] + added[s];
           }
@@ -266,12 +266,12 @@ __global__ void __launch_bounds__(kThreads)
     // The children that have the column add theirs one after the other. The first elements of
     // several children are loaded at once.
     for (unsigned having = __ballot_sync(kAllLanes, has); having != 0;) {
-      constexpr int kTogether = 4;
-      ChildInLane<T> child[kTogether];
-      T value[kTogether];
-      int row[kTogether];
+      constexpr int kUnroll = 4;
+      ChildInLane<T> child[kUnroll];
+      T value[kUnroll];
+      int row[kUnroll];
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
+      for (int s = 0; s < kUnroll; ++s) {
         row[s] = -1;
         if (having == 0) continue;
         child[s] = of_lane.FromLane(__ffs(static_cast<int>(having)) - 1);
@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(kThreads)
         }
       }
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
+      for (int s = 0; s < kUnroll; ++s) {
         if (row[s] >= 0) sums[row[s]] += value[s];
         for (int i = lane + kWarp; i < child[s].d2; i += kWarp) {
           sums[child[s].place[i]] += child[s].from[i];

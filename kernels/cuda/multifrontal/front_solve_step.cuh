@@ -70,19 +70,19 @@ class FrontStep {
 
   // Elements outside of the step's rows and columns are zero, and their diagonal divides by one.
   __device__ void LoadTile() const {
-    constexpr int kTogether = 8;  // loads in flight
+    constexpr int kUnroll = 8;  // loads in flight
     constexpr int kApart = kStepThreads / kTile;
     const int i = static_cast<int>(threadIdx.x) % kTile;
     for (int first = static_cast<int>(threadIdx.x) / kTile; first < kTile;
-         first += kTogether * kApart) {
-      T values[kTogether];
+         first += kUnroll * kApart) {
+      T values[kUnroll];
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
+      for (int s = 0; s < kUnroll; ++s) {
         const int k = first + s * kApart;
         values[s] = i < width_ && k < width_ ? panel_(begin_ + i, begin_ + k) : T{0};
       }
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
+      for (int s = 0; s < kUnroll; ++s) {
         const int k = first + s * kApart;
         const T value = Given(values[s]);
         if constexpr (kTransposed) {

@@ -17,9 +17,9 @@ namespace light_front {
 
 inline constexpr int kThreads = 128;
 inline constexpr int kWarps = kThreads / kWarp;
-// A warp handles kTogether right-hand sides at a time if there would otherwise be more than
+// A warp handles kRhsPerWarp right-hand sides at a time if there would otherwise be more than
 // kFewWarps warps, which is more than a GPU runs at a time.
-inline constexpr int kTogether = 4;
+inline constexpr int kRhsPerWarp = 4;
 inline constexpr int64_t kFewWarps = 2048;
 static_assert(kLightColumns <= kWarp);
 
@@ -367,7 +367,7 @@ cudaError_t Launch(const FrontSolve<T>& solve, const FrontSet& set, cudaStream_t
   if (set.count == 0) return cudaSuccess;
   return solve.columns == 1 || int64_t{set.count} * solve.columns <= kFewWarps
              ? LaunchFor<kUp, 1>(solve, set, stream)
-             : LaunchFor<kUp, kTogether>(solve, set, stream);
+             : LaunchFor<kUp, kRhsPerWarp>(solve, set, stream);
 }
 
 }  // namespace light_front

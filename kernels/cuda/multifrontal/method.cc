@@ -145,7 +145,7 @@ class CudaMultifrontalSolver final : public SparseSolver {
                      const AnyMatrix& b, std::span<std::byte> workspace) const override {
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
     return core_.Observe(SolveMultifrontal(Context::From(context), *factor.analysis, factor.lu.data,
-                                           op, b, workspace, !factor.scales_apart));
+                                           op, b, workspace, !factor.caller_scales));
   }
 
   LineScales ScalesOf(const FactorView& factor) const override {

@@ -16,7 +16,7 @@ namespace small_front {
 constexpr int kThreads = 128;
 constexpr int kTinyFronts = kThreads / kWarp;  // per block
 // Elements that a thread loads at once, if there are that many.
-constexpr int kTogether = 4;
+constexpr int kUnroll = 4;
 
 template <class T, int kSize>
 struct FrontShared {
@@ -53,8 +53,8 @@ class Lu {
     const auto panel = front_.Panel<const T>(factor);
     const auto u12 = front_.U12<const T>(factor);
     for (int k = thread_; k < front_.d1; k += kTeam) least_[k] = least[k];
-    for (int first = warp_; first < size_; first += kTogether * kWarps) {
-      T x[kTogether][kRows];
+    for (int first = warp_; first < size_; first += kUnroll * kWarps) {
+      T x[kUnroll][kRows];
       ForColumns(first, [&](int s, int j) {
         for (int r = 0; r < kRows; ++r) {
           const int i = lane_ + r * kWarp;
@@ -90,18 +90,18 @@ class Lu {
         Sync();
       }
       // The first elements of several children are loaded at once.
-      for (int c = 0; c < count; c += kTogether) {
-        Child child[kTogether];
-        T value[kTogether];
-        T* to[kTogether];
+      for (int c = 0; c < count; c += kUnroll) {
+        Child child[kUnroll];
+        T value[kUnroll];
+        T* to[kUnroll];
 #pragma unroll
-        for (int s = 0; s < kTogether; ++s) {
+        for (int s = 0; s < kUnroll; ++s) {
           if (c + s >= count) break;
           child[s] = own.FromLane(c + s);
           to[s] = Find(child[s], thread_, value[s]);
         }
 #pragma unroll
-        for (int s = 0; s < kTogether; ++s) {
+        for (int s = 0; s < kUnroll; ++s) {
           if (c + s >= count) break;
           if (to[s] != nullptr) *to[s] += value[s];
           AddFrom(child[s], kTeam);
@@ -134,7 +134,7 @@ class Lu {
       for (int r = 0; r < kRows; ++r) {
         l[r] = divide(lane_ + r * kWarp == p ? of_row_k : l[r]);
       }
-      for (int first = warp_; first < size_; first += kTogether * kWarps) {
+      for (int first = warp_; first < size_; first += kUnroll * kWarps) {
         ExchangeAndSubtract(first, k, p, l);
       }
       Sync();
@@ -186,11 +186,11 @@ class Lu {
     }
   }
 
-  // Calls f(s, column) for this warp's next kTogether columns, from `first` on.
+  // Calls f(s, column) for this warp's next kUnroll columns, from `first` on.
   template <class F>
   __device__ void ForColumns(int first, F f) const {
 #pragma unroll
-    for (int s = 0; s < kTogether; ++s) {
+    for (int s = 0; s < kUnroll; ++s) {
       const int j = first + s * kWarps;
       if (j < size_) f(s, j);
     }
@@ -209,22 +209,22 @@ class Lu {
 
   // Adds all elements from `begin` on.
   __device__ void AddFrom(const Child& child, int begin) const {
-    for (int e = begin + thread_; e < child.d2 * child.d2; e += kTogether * kTeam) {
-      T value[kTogether];
-      T* to[kTogether];
+    for (int e = begin + thread_; e < child.d2 * child.d2; e += kUnroll * kTeam) {
+      T value[kUnroll];
+      T* to[kUnroll];
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) to[s] = Find(child, e + s * kTeam, value[s]);
+      for (int s = 0; s < kUnroll; ++s) to[s] = Find(child, e + s * kTeam, value[s]);
 #pragma unroll
-      for (int s = 0; s < kTogether; ++s) {
+      for (int s = 0; s < kUnroll; ++s) {
         if (to[s] != nullptr) *to[s] += value[s];
       }
     }
   }
 
-  // In this warp's next kTogether columns except k: exchanges rows k and p. In columns right of k,
+  // In this warp's next kUnroll columns except k: exchanges rows k and p. In columns right of k,
   // subtracts l times row k from the rows below it.
   __device__ void ExchangeAndSubtract(int first, int k, int p, const T (&l)[kRows]) const {
-    T u[kTogether], of_row_k[kTogether], x[kTogether][kRows];
+    T u[kUnroll], of_row_k[kUnroll], x[kUnroll][kRows];
     ForColumns(first, [&](int s, int j) {
       u[s] = f_[j][p];
       of_row_k[s] = f_[j][k];

@@ -13,8 +13,8 @@
 namespace crout::host {
 namespace {
 
-constexpr int kPanel = 4;     // columns factored before those to their right are updated
-constexpr int kTogether = 2;  // columns right of a panel updated in one pass over it
+constexpr int kPanel = 4;           // columns factored before those to their right are updated
+constexpr int kColumnsPerPass = 2;  // columns right of a panel updated in one pass over it
 
 // Factors kWidth columns from element (k, k) on. Exchanges rows in these columns only.
 template <int kWidth, class T>
@@ -76,7 +76,8 @@ CROUT_PART_OF_CLONES void Step(const MatrixView<T>& a, int64_t k, int64_t* ipiv,
   FactorPanel<kWidth>(a, k, ipiv, info);
   for (T* left = a.data; left != &a(0, k); left += a.ld) ExchangeRows<kWidth>(ipiv, k, left);
   int64_t j = k + kWidth;
-  for (; j + kTogether <= a.cols; j += kTogether) UpdateColumns<kWidth, kTogether>(a, k, ipiv, j);
+  for (; j + kColumnsPerPass <= a.cols; j += kColumnsPerPass)
+    UpdateColumns<kWidth, kColumnsPerPass>(a, k, ipiv, j);
   for (; j < a.cols; ++j) UpdateColumns<kWidth, 1>(a, k, ipiv, j);
 }
 

@@ -147,7 +147,7 @@ absl::StatusOr<NumericSummary> Factor(const Analysis& analysis, const AnySparse&
                                       StopRequested stop) {
   auto& header = *reinterpret_cast<KluHeader*>(factor.data());
   header = {};
-  header.made_at = factor.data();
+  header.original_address = factor.data();
   NumericSummary summary;
   if (analysis.n == 0) return summary;
   const ScaledMatrix<T> b(analysis, a, workspace);

@@ -25,35 +25,35 @@ KluOrder::KluOrder(const Analysis& analysis) : blocks_{0, static_cast<int>(analy
 }
 
 template <class P>
-P* KluNumeric::Here(P* made) const {
+P* KluNumeric::Relocate(P* made) const {
   if (made == nullptr) return nullptr;
   const auto* const there = reinterpret_cast<const std::byte*>(made);
-  return reinterpret_cast<P*>(const_cast<std::byte*>(block_ + (there - made_at_)));
+  return reinterpret_cast<P*>(const_cast<std::byte*>(block_ + (there - original_address_)));
 }
 
 KluNumeric::KluNumeric(std::span<const std::byte> block, std::byte* work) : block_(block.data()) {
   const KluHeader& header = *reinterpret_cast<const KluHeader*>(block_);
-  made_at_ = header.made_at;
+  original_address_ = header.original_address;
   exists_ = header.numeric != nullptr;
   if (!exists_) return;
-  numeric_ = *Here(header.numeric);
-  numeric_.Pnum = Here(numeric_.Pnum);
-  numeric_.Pinv = Here(numeric_.Pinv);
-  numeric_.Lip = Here(numeric_.Lip);
-  numeric_.Uip = Here(numeric_.Uip);
-  numeric_.Llen = Here(numeric_.Llen);
-  numeric_.Ulen = Here(numeric_.Ulen);
-  numeric_.LUsize = Here(numeric_.LUsize);
+  numeric_ = *Relocate(header.numeric);
+  numeric_.Pnum = Relocate(numeric_.Pnum);
+  numeric_.Pinv = Relocate(numeric_.Pinv);
+  numeric_.Lip = Relocate(numeric_.Lip);
+  numeric_.Uip = Relocate(numeric_.Uip);
+  numeric_.Llen = Relocate(numeric_.Llen);
+  numeric_.Ulen = Relocate(numeric_.Ulen);
+  numeric_.LUsize = Relocate(numeric_.LUsize);
   // For a matrix of order 1, the factor is only Udiag.
-  void** const columns = Here(numeric_.LUbx);
-  columns_[0] = Here(static_cast<std::byte*>(columns[0]));
+  void** const columns = Relocate(numeric_.LUbx);
+  columns_[0] = Relocate(static_cast<std::byte*>(columns[0]));
   numeric_.LUbx = columns_;
-  numeric_.Udiag = Here(static_cast<std::byte*>(numeric_.Udiag));
-  numeric_.Rs = Here(numeric_.Rs);
-  numeric_.Offp = Here(numeric_.Offp);
-  numeric_.Offi = Here(numeric_.Offi);
-  numeric_.Offx = Here(static_cast<std::byte*>(numeric_.Offx));
-  numeric_.Work = work != nullptr ? work : Here(static_cast<std::byte*>(numeric_.Work));
+  numeric_.Udiag = Relocate(static_cast<std::byte*>(numeric_.Udiag));
+  numeric_.Rs = Relocate(numeric_.Rs);
+  numeric_.Offp = Relocate(numeric_.Offp);
+  numeric_.Offi = Relocate(numeric_.Offi);
+  numeric_.Offx = Relocate(static_cast<std::byte*>(numeric_.Offx));
+  numeric_.Work = work != nullptr ? work : Relocate(static_cast<std::byte*>(numeric_.Work));
   numeric_.Xwork = numeric_.Work;
   numeric_.Iwork = nullptr;  // used only by factorizations
 }

@@ -17,9 +17,9 @@ namespace crout::host {
 // Header at the start of the block; the memory of KluArena follows. Pointers are those valid when
 // the factor was made. KluNumeric adjusts them to the block's current address.
 struct alignas(64) KluHeader {
-  const std::byte* made_at;    // address of the block at that time
-  const klu_numeric* numeric;  // null: no factor
-  size_t used;                 // bytes of the block in use
+  const std::byte* original_address;  // address of the block at that time
+  const klu_numeric* numeric;         // null: no factor
+  size_t used;                        // bytes of the block in use
   // Summary values from when the pivots were chosen.
   double growth;
   int64_t interchanges;
@@ -57,10 +57,10 @@ class KluNumeric {
 
  private:
   template <class P>
-  P* Here(P* made) const;
+  P* Relocate(P* made) const;
 
   const std::byte* const block_;
-  const std::byte* made_at_ = nullptr;
+  const std::byte* original_address_ = nullptr;
   bool exists_ = false;
   void* columns_[1] = {nullptr};
   klu_numeric numeric_{};

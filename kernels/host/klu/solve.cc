@@ -13,7 +13,7 @@ namespace crout::host {
 namespace {
 
 // Right-hand sides that KLU solves together.
-constexpr size_t kTogether = 4;
+constexpr size_t kRhsPerSolve = 4;
 
 // Multiplies the rows of b by `scale`, unless it is empty.
 template <class T>
@@ -67,7 +67,7 @@ absl::Status Solve(const Analysis& analysis, std::span<const std::byte> factor, 
 }  // namespace
 
 size_t KluSolveWorkspaceBytes(const Analysis& analysis, DType dtype) {
-  return kTogether * static_cast<size_t>(analysis.n) * SizeOf(dtype);
+  return kRhsPerSolve * static_cast<size_t>(analysis.n) * SizeOf(dtype);
 }
 
 absl::Status SolveKlu(const Analysis& analysis, std::span<const std::byte> factor, Op op,

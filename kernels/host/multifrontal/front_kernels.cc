@@ -14,8 +14,8 @@
 namespace crout::host {
 namespace {
 
-constexpr int kStep = 4;      // columns eliminated before those to their right are updated
-constexpr int kTogether = 2;  // columns updated in one pass over the step's columns
+constexpr int kStep = 4;            // columns eliminated before those to their right are updated
+constexpr int kColumnsPerPass = 2;  // columns updated in one pass over the step's columns
 
 // Returns the pivot, or a perturbed pivot of size `smallest` if it is too small.
 template <class T>
@@ -100,7 +100,8 @@ CROUT_PART_OF_CLONES void Step(const MatrixView<T>& a, int64_t pivot_rows, int64
     for (int64_t d = k; d < k + kWidth; ++d) std::swap(a(d, j), a(ipiv[d], j));
   }
   int64_t j = k + kWidth;
-  for (; j + kTogether <= a.cols; j += kTogether) UpdateColumns<kWidth, kTogether>(a, k, ipiv, j);
+  for (; j + kColumnsPerPass <= a.cols; j += kColumnsPerPass)
+    UpdateColumns<kWidth, kColumnsPerPass>(a, k, ipiv, j);
   for (; j < a.cols; ++j) UpdateColumns<kWidth, 1>(a, k, ipiv, j);
 }
 
@@ -139,7 +140,8 @@ template <int kWidth, class T>
 CROUT_PART_OF_CLONES void SubtractStep(const MatrixView<T>& a, const MatrixView<T>& b,
                                        const MatrixView<T>& c, int64_t k) {
   int64_t j = 0;
-  for (; j + kTogether <= c.cols; j += kTogether) SubtractAt<kWidth, kTogether>(a, b, c, k, j);
+  for (; j + kColumnsPerPass <= c.cols; j += kColumnsPerPass)
+    SubtractAt<kWidth, kColumnsPerPass>(a, b, c, k, j);
   for (; j < c.cols; ++j) SubtractAt<kWidth, 1>(a, b, c, k, j);
 }
 

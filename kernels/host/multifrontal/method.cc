@@ -107,7 +107,7 @@ class HostMultifrontalSolver final : public SparseSolver {
     const size_t bytes = MultifrontalFactorBytes(analysis, factor.lu.dtype);
     return SolveMultifrontal(
         executor_, analysis, {factor.lu.data, bytes}, op, b, workspace,
-        [&] { return context.stop_requested(); }, !factor.scales_apart);
+        [&] { return context.stop_requested(); }, !factor.caller_scales);
   }
 
   LineScales ScalesOf(const FactorView& factor) const override {

@@ -22,18 +22,18 @@ namespace crout::host {
 namespace {
 
 // Right-hand sides solved together. Changing it changes the bits of the result.
-constexpr int64_t kTogether = 16;
+constexpr int64_t kRhsPerPass = 16;
 
 Width WidthOf(const Analysis& analysis, int64_t k) {
-  return WidthFor(analysis.factor_entries() * std::min(k, kTogether));
+  return WidthFor(analysis.factor_entries() * std::min(k, kRhsPerPass));
 }
 
-// Workspace for up to kTogether columns. First the vectors by position. Then for every front its
+// Workspace for up to kRhsPerPass columns. First the vectors by position. Then for every front its
 // border: the contribution to its parent in the forward pass, the solution there in the backward
 // pass.
 struct Layout {
   Layout(const Analysis& analysis, int64_t k)
-      : columns(std::min(k, kTogether)),
+      : columns(std::min(k, kRhsPerPass)),
         left(analysis.n * columns),
         elements(left +
                  (analysis.border_start.empty() ? 0 : analysis.border_start.back()) * columns) {}
@@ -167,8 +167,8 @@ class Solver {
   absl::Status Run() {
     const int threads = omp_get_max_threads();
     omp_set_num_threads(1);  // OpenBLAS then uses one thread, as in parallel regions.
-    for (int64_t j = 0; j < b_.cols && !stopped_; j += kTogether) {
-      columns_ = std::min(kTogether, b_.cols - j);
+    for (int64_t j = 0; j < b_.cols && !stopped_; j += kRhsPerPass) {
+      columns_ = std::min(kRhsPerPass, b_.cols - j);
       const MatrixView<T> b = Block(b_, 0, j, b_.rows, columns_);
       Gather(b);
       Forward();

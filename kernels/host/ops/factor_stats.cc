@@ -18,7 +18,7 @@ namespace crout::host {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr int64_t kTogether = 4096;  // columns processed in one parallel loop
+constexpr int64_t kColumnsPerPass = 4096;  // columns processed in one parallel loop
 
 // True if all elements of x are finite.
 template <class T>
@@ -92,9 +92,9 @@ void TakePivots(const MatrixView<T>& lu, FactorStats& stats) {
 template <class T>
 FactorStats Compute(int cores, const MatrixView<T>& lu, bool unit_in_u, const int64_t* ipiv) {
   FactorStats stats;
-  std::array<double, kTogether> column_max;
-  for (int64_t begin = 0; begin < lu.cols; begin += kTogether) {
-    const int64_t count = std::min(kTogether, lu.cols - begin);
+  std::array<double, kColumnsPerPass> column_max;
+  for (int64_t begin = 0; begin < lu.cols; begin += kColumnsPerPass) {
+    const int64_t count = std::min(kColumnsPerPass, lu.cols - begin);
     ParallelFor(cores, count,
                 [&](int64_t j) { column_max[j] = ColumnMax(lu, unit_in_u, begin + j); });
     for (int64_t j = 0; j < count; ++j) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kPanel = 64;  // Columns of `a` converted at a time.
 // Columns multiplied by one sparse row together.
-constexpr std::integral_constant<int, 8> kTogether;
+constexpr std::integral_constant<int, 8> kColumnsPerPass;
 
 struct Range {
   int64_t begin;
@@ -77,7 +77,7 @@ void SumRows(int cores, const AnySparse& a, Op op, const MatrixView<T>& x, const
           for (int c = 0; c < kCount; ++c) out(i, j + c) = combine(b(i, j + c), sum[c]);
         };
         int64_t j = 0;
-        for (; j + kTogether <= x.cols; j += kTogether) sum_columns(j, kTogether);
+        for (; j + kColumnsPerPass <= x.cols; j += kColumnsPerPass) sum_columns(j, kColumnsPerPass);
         for (; j < x.cols; ++j) sum_columns(j, std::integral_constant<int, 1>());
       });
     }

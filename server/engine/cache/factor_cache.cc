@@ -282,8 +282,9 @@ size_t FactorCache::Pin::promotion_bytes() const {
 }
 
 absl::StatusOr<const Factorization*> FactorCache::Pin::OnDevice(ExecutionContext& context,
-                                                                Reservation room, bool* promoted) {
-  return cache_->store_.MakeResident(*stored_, context, std::move(room), promoted);
+                                                                Reservation reservation,
+                                                                bool* promoted) {
+  return cache_->store_.MakeResident(*stored_, context, std::move(reservation), promoted);
 }
 
 absl::StatusOr<bool> FactorCache::Pin::ReadOnHost(TieredStore::ReadParts read) {

@@ -100,14 +100,14 @@ class FactorCache : private TieredStore::Owner {
     // this moment.
     size_t promotion_bytes() const;
     // Returns the factorization in its device's memory, and moves it there first if necessary.
-    // Blocks; call it on worker threads only. `context` belongs to slot().device. `room` is a
-    // reservation of promotion_bytes(); it is released if it is not needed. Sets `*promoted` to
+    // Blocks; call it on worker threads only. `context` belongs to slot().device. `reservation`
+    // covers promotion_bytes(); it is released if it is not needed. Sets `*promoted` to
     // true if this call moved the factor, else to false. The result is valid while the pin lives.
     //
     // Errors: DATA_LOSS if the checksum of the host copy is wrong (the factor is dropped then);
-    // RESOURCE_EXHAUSTED if `room` is too small or the device is out of memory.
-    absl::StatusOr<const Factorization*> OnDevice(ExecutionContext& context, Reservation room,
-                                                  bool* promoted);
+    // RESOURCE_EXHAUSTED if `reservation` is too small or the device is out of memory.
+    absl::StatusOr<const Factorization*> OnDevice(ExecutionContext& context,
+                                                  Reservation reservation, bool* promoted);
 
     // Calls `read` once with the parts of the factorization if they are in host memory at this
     // moment. Returns false if they are on the device, where they stay while the pin lives. Blocks,

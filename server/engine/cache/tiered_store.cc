@@ -303,21 +303,22 @@ bool TieredStore::IsResident(const CachedVersion& version) const {
 
 absl::StatusOr<const Factorization*> TieredStore::MakeResident(CachedVersion& version,
                                                                ExecutionContext& context,
-                                                               Reservation room, bool* promoted) {
+                                                               Reservation reservation,
+                                                               bool* promoted) {
   *promoted = false;
   // The caller's pin keeps a resident version where it is.
   if (IsResident(version)) return &version.factorization;
   MutexLock promotion(&version.promotion);
   if (IsResident(version)) return &version.factorization;
-  if (room.bytes() < version.bytes) {
+  if (reservation.bytes() < version.bytes) {
     return ExhaustedStatus(version.slot, version.bytes, *version.slot->budget);
   }
   Stopwatch stopwatch;
   CROUT_RETURN_IF_ERROR(CheckHostCopy(version));
   ChargedMemory charged;
   CROUT_ASSIGN_OR_RETURN(charged.parts, CopyToDevice(context, version.factorization.parts));
-  room.Shrink(version.bytes);
-  charged.reservation = std::move(room);
+  reservation.Shrink(version.bytes);
+  charged.reservation = std::move(reservation);
   {
     MutexLock lock(&mutex_);
     Move(version, [&] {

@@ -112,8 +112,8 @@ class TieredStore {
   // Moves the version into the memory of its device, as FactorCache::Pin::OnDevice() documents.
   // Requires a pin of the version.
   absl::StatusOr<const Factorization*> MakeResident(CachedVersion& version,
-                                                    ExecutionContext& context, Reservation room,
-                                                    bool* promoted);
+                                                    ExecutionContext& context,
+                                                    Reservation reservation, bool* promoted);
   // Reads the parts, as FactorCache::Pin::ReadOnHost() documents. Requires a pin of the version.
   using ReadParts = absl::FunctionRef<absl::Status(const FactorParts& parts)>;
   absl::StatusOr<bool> ReadIfOnHost(CachedVersion& version, ReadParts read);

@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<MatrixFactorAndSolve>> MatrixFactorAndSolve::Crea
                           const FactorSummary expected = factor.Expected();
                           // A 0 x 0 matrix counts as kept: it has no bytes.
                           return ExpectedFactor{expected, factor.keeps_matrix() || expected.n == 0,
-                                                factor.undecided()};
+                                                factor.may_become_sparse()};
                         },
                         absl::StatusCode::kInvalidArgument));
   if (factor.batched()) plan->solve_->EnableBatching();

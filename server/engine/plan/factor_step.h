@@ -40,7 +40,9 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   }
   // Whether a sparse factorization is allowed but the matrix has not been analyzed yet. Expected()
   // then describes a dense factor.
-  bool undecided() const { return sparse_.allowed() && upload_.needs_parsing() && !analyzed_; }
+  bool may_become_sparse() const {
+    return sparse_.allowed() && upload_.needs_parsing() && !analyzed_;
+  }
   // Returns UNIMPLEMENTED if the request names a sparse method but does not allow a sparse
   // factorization.
   absl::Status CheckKind() const;

@@ -107,11 +107,11 @@ FactorInfo DescribeDropped(NewFactor factor);
 class PlannedStep final : public PayloadStep {
  public:
   // The implementations of Plan() and Analyze().
-  using Planner = std::function<absl::StatusOr<MemoryNeed>()>;
-  using Analyst = std::function<absl::Status(StopRequested)>;
+  using PlanFunction = std::function<absl::StatusOr<MemoryNeed>()>;
+  using AnalyzeFunction = std::function<absl::Status(StopRequested)>;
 
   PlannedStep(Engine& engine, const PayloadSpec& spec, const char* field, DeviceSlot& slot,
-              Planner plan, Analyst analyze = nullptr)
+              PlanFunction plan, AnalyzeFunction analyze = nullptr)
       : PayloadStep(engine, spec, field, slot),
         plan_(std::move(plan)),
         analyze_(std::move(analyze)) {}
@@ -126,8 +126,8 @@ class PlannedStep final : public PayloadStep {
   Reservation TakeHost() { return std::move(memory_.host); }
 
  private:
-  const Planner plan_;
-  const Analyst analyze_;
+  const PlanFunction plan_;
+  const AnalyzeFunction analyze_;
 };
 
 // The two steps of a job that takes a matrix and right-hand sides. The job plans both.

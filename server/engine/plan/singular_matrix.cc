@@ -42,9 +42,9 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(Engine& engine, DeviceSlot
         options, upload.shape().dtype, n, SingularReason::kStructure, sparse.unmatched_row() + 1);
     CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block, upload.InspectLeadingBlock(n));
     // InspectLeadingBlock() returns nullopt if a sum overflows; the norms are then infinite.
-    constexpr double kBeyond = std::numeric_limits<double>::infinity();
-    factor->factorization.summary.norm_one = block ? block->norm_one : kBeyond;
-    factor->factorization.summary.norm_inf = block ? block->norm_inf : kBeyond;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    factor->factorization.summary.norm_one = block ? block->norm_one : kInfinity;
+    factor->factorization.summary.norm_inf = block ? block->norm_inf : kInfinity;
     factor->slot = &slot;
   }
   if (!factor) return factor;

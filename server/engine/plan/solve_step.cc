@@ -148,13 +148,14 @@ SolveOptions WithCorrections(SolveOptions options, const FactorSummary& factor, 
 }
 
 absl::StatusOr<MemoryNeed> SolveStep::Plan() {
-  const auto [factor, has_matrix, undecided] = expected_();
+  const auto [factor, has_matrix, may_become_sparse] = expected_();
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
   // The requested solver may accept only sparse factors. Use "auto" until the matrix is analyzed.
-  provisional_ = undecided;
+  provisional_ = may_become_sparse;
   CROUT_ASSIGN_OR_RETURN(
-      options_.solver, FindSolver(*slot_.device, undecided ? "auto" : solver_, factor, shape.cols));
+      options_.solver,
+      FindSolver(*slot_.device, may_become_sparse ? "auto" : solver_, factor, shape.cols));
   if (options_.solver->needs_preparation()) {
     CROUT_ASSIGN_OR_RETURN(options_.fallback,
                            FindSolver(*slot_.device, "auto", factor.unit_diagonal,

@@ -33,7 +33,7 @@ struct ExpectedFactor {
   FactorSummary summary;
   bool has_matrix = false;  // the matrix is kept, so backward errors can be computed
   // The matrix is not yet analyzed: `summary` assumes a dense factor, which may become sparse.
-  bool undecided = false;
+  bool may_become_sparse = false;
 };
 
 // Returns FAILED_PRECONDITION with the reason if the factor cannot be used to solve systems.

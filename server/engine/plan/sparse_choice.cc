@@ -111,11 +111,11 @@ bool SparseChoice::ShouldAnalyze(int64_t n, int64_t nonzeros, const SparseChoice
   if (n > engine_.limits.max_n || !solver_method_.empty()) return true;
   // An analysis may be wasted. Analyze only if the rough sparse prediction is well below the
   // predicted dense time.
-  constexpr double kWorthwhile = 0.25;
+  constexpr double kMaxSparseShare = 0.25;
   const DType dtype = input.dense->factor_dtype;
   const double dense = input.DenseSeconds(n);
   return std::ranges::any_of(methods, [&](const SparseLu* method) {
-    return method->PredictWithoutAnalysis(n, nonzeros, dtype) < kWorthwhile * dense;
+    return method->PredictWithoutAnalysis(n, nonzeros, dtype) < kMaxSparseShare * dense;
   });
 }
 

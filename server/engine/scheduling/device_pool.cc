@@ -28,7 +28,7 @@ constexpr int kReleasingThreads = 2;
 constexpr double kEvictionRate = 10e9;
 
 // Availability of a device's memory for a job. Rank prefers the smaller value.
-enum class Availability : uint8_t { kYes, kNotNow, kNever };
+enum class Availability : uint8_t { kNow, kLater, kNever };
 
 // Returns whether a job of `bytes` fits into the device's budget, with idle cached factors evicted
 // if necessary. Sets `evicted` to the bytes that must be evicted for it.
@@ -38,7 +38,7 @@ Availability AvailabilityOf(const DeviceSlot& slot, size_t bytes, size_t* evicte
   const size_t free = limit - std::min(limit, taken);
   *evicted = bytes - std::min(bytes, free);
   if (bytes > limit) return Availability::kNever;
-  return *evicted > slot.idle_bytes ? Availability::kNotNow : Availability::kYes;
+  return *evicted > slot.idle_bytes ? Availability::kLater : Availability::kNow;
 }
 
 // Returns a key that compares devices for a job with this demand: the device with the smallest key
@@ -47,11 +47,11 @@ auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
   const DeviceScheduler::Load load = slot.scheduler->load();
   const ExpectedJobs::Sum expected = slot.expected.sum();
   size_t evicted = 0;
-  const Availability room = AvailabilityOf(slot, demand.bytes, &evicted);
+  const Availability memory = AvailabilityOf(slot, demand.bytes, &evicted);
   const double seconds = load.work_seconds + expected.seconds / load.streams + demand.seconds +
                          static_cast<double>(evicted) / kEvictionRate;
   const size_t jobs = load.queue_depth + static_cast<size_t>(load.streams_busy + expected.jobs);
-  return std::make_tuple(room, seconds, slot.on_host(), jobs, slot.chosen_at.load());
+  return std::make_tuple(memory, seconds, slot.on_host(), jobs, slot.chosen_at.load());
 }
 
 absl::Status LostStatus(const std::string& what) {

@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   } else if (step.matrix) {
     CROUT_ASSIGN_OR_RETURN(matrix, CheckPayload(*step.matrix, "header.matrix", engine.limits,
                                                 *slot.device, PayloadRole::kMatrixAllowingSparse));
-    matrix.map_lines = matrix.needs_parsing();
+    matrix.build_value_map = matrix.needs_parsing();
     if (!matrix.needs_parsing() && matrix.shape.rows == 0) {
       return BadField("header.matrix", "of order 0: send a matrix with at least one row");
     }

@@ -39,7 +39,7 @@ MatrixMarketLimits TextLimits(const Engine& engine, const PayloadSpec& spec) {
   limits.max_rows = spec.max_order;
   limits.max_columns = spec.max_order;
   limits.complex = IsComplex(spec.shape.dtype);
-  limits.map_lines = spec.map_lines;
+  limits.build_value_map = spec.build_value_map;
   limits.max_peak_bytes = static_cast<int64_t>(engine.devices.host_budget().limit());
   return limits;
 }
@@ -67,7 +67,7 @@ MatrixUpload::MatrixUpload(Engine& engine, const PayloadSpec& spec, std::string 
     reader_ =
         std::make_unique<MatrixMarketReader>(TextLimits(engine, spec), &engine.parsers, grant_);
   } else {
-    reader_ = std::make_unique<EntryReader>(*spec.entries, spec.map_lines, grant_);
+    reader_ = std::make_unique<EntryReader>(*spec.entries, spec.build_value_map, grant_);
   }
 }
 
@@ -178,7 +178,7 @@ absl::Status MatrixUpload::Parse(StopRequested stop) {
   shape_.cols = header.columns;
   if (header.coordinate) {
     sparse_ = reader_->TakeSparse();
-    map_ = reader_->TakeLineMap();
+    map_ = reader_->TakeValueMap();
     entry_digest_ = map_.digest;
     nnz_ = sparse_.nonzeros();
   } else {
@@ -225,7 +225,7 @@ absl::StatusOr<AnySparse> MatrixUpload::PackSparse(StopRequested stop) {
   CROUT_ASSIGN_OR_RETURN(const size_t bytes, SparseBytes(shape_.rows, *nnz_, shape_.dtype));
   CROUT_RETURN_IF_ERROR(WithField(grant_->Take(BlockBytes(bytes))));
   CROUT_ASSIGN_OR_RETURN(packed_, engine_.host_memory.Allocate(bytes));
-  const size_t read = ResultBytes(sparse_, LineMap());
+  const size_t read = ResultBytes(sparse_, ValueMapData());
   absl::StatusOr<std::optional<EntryPlace>> beyond =
       WriteSparseBlock(std::exchange(sparse_, SparseMatrix()), shape_.dtype, packed_.data(), stop);
   grant_->Give(read);

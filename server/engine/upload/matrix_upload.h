@@ -205,7 +205,7 @@ class MatrixUpload {
   std::unique_ptr<MatrixReader> reader_;
   SparseMatrix sparse_;  // empty once `packed_` is set
   Buffer packed_;
-  LineMap map_;
+  ValueMapData map_;
   uint64_t entry_digest_ = 0;
   std::vector<double> dense_values_;
   std::vector<double> dense_imaginary_;  // imaginary parts of complex values, else empty

@@ -20,7 +20,7 @@ namespace crout {
 struct PayloadSpec : MatrixSpec {
   // If set, the upload of a coordinate text or of entries also builds the map from them to the
   // elements of the matrix (ValueMap).
-  bool map_lines = false;
+  bool build_value_map = false;
   int64_t max_order = 0;  // largest number of rows or columns of a parsed payload
 };
 

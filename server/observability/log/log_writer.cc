@@ -76,10 +76,11 @@ void LogWriter::Run() {
 }
 
 size_t LogWriter::Write(std::string_view text) {
-  constexpr size_t kAtATime = size_t{64} << 10;  // small pieces let Flush detect progress
+  constexpr size_t kMaxWriteBytes = size_t{64} << 10;  // small pieces let Flush detect progress
   size_t done = 0;
   while (done < text.size()) {
-    const ssize_t written = write(fd_, text.data() + done, std::min(kAtATime, text.size() - done));
+    const ssize_t written =
+        write(fd_, text.data() + done, std::min(kMaxWriteBytes, text.size() - done));
     if (written >= 0) {
       done += static_cast<size_t>(written);
       written_bytes_ += static_cast<uint64_t>(written);

@@ -117,10 +117,10 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
   for (const MethodTraits& method : labels.solvers) {
     solve_.push_back(AddDurations(solve_seconds, labels.name, "solver", method));
   }
-  for (size_t way = 0; way < series_steps_.size(); ++way) {
-    series_steps_[way] = AddCounter(
-        registry, "crout_series_steps_total", "Series steps, by the way in which they were solved.",
-        {{"device", labels.name}, {"way", std::string(kSeriesWayNames[way])}});
+  for (size_t outcome = 0; outcome < series_steps_.size(); ++outcome) {
+    series_steps_[outcome] = AddCounter(
+        registry, "crout_series_steps_total", "Series steps, by outcome.",
+        {{"device", labels.name}, {"outcome", std::string(kSeriesOutcomeNames[outcome])}});
   }
   for (size_t factor = 0; factor < series_iterations_.size(); ++factor) {
     series_iterations_[factor] = AddCounter(
@@ -183,13 +183,13 @@ void DeviceMetrics::ObserveBatchSolved(int64_t systems) {
 }
 
 void DeviceMetrics::ObserveSeriesStep(const SeriesStepSummary& step, int64_t age) {
-  SeriesWay way = step.update_rank > 0 ? SeriesWay::kUpdated : SeriesWay::kReused;
+  SeriesOutcome outcome = step.update_rank > 0 ? SeriesOutcome::kUpdated : SeriesOutcome::kReused;
   if (!step.solved) {
-    way = SeriesWay::kSingular;
+    outcome = SeriesOutcome::kSingular;
   } else if (step.new_iterations > 0) {
-    way = step.old_iterations > 0 ? SeriesWay::kFellBack : SeriesWay::kRefactored;
+    outcome = step.old_iterations > 0 ? SeriesOutcome::kFellBack : SeriesOutcome::kRefactored;
   }
-  series_steps_[static_cast<size_t>(way)]->Increment();
+  series_steps_[static_cast<size_t>(outcome)]->Increment();
   series_iterations_[0]->Increment(step.old_iterations);
   series_iterations_[1]->Increment(step.new_iterations);
   if (!step.accurate) series_inaccurate_->Increment();

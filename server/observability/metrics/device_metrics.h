@@ -85,7 +85,7 @@ class DeviceMetrics {
   std::unique_ptr<LazyHistogram> batch_factored_;
   std::unique_ptr<LazyHistogram> batch_solved_;
   prometheus::Counter* batch_singular_;
-  std::array<prometheus::Counter*, kSeriesWayNames.size()> series_steps_;
+  std::array<prometheus::Counter*, kSeriesOutcomeNames.size()> series_steps_;
   std::array<prometheus::Counter*, kSeriesFactorNames.size()> series_iterations_;
   prometheus::Counter* series_inaccurate_;
   std::unique_ptr<LazyHistogram> series_age_;

@@ -110,15 +110,15 @@ enum class WatchedFile : uint8_t { kTls, kIdentities, kTokenKeys };
 inline constexpr std::array<std::string_view, 3> kWatchedFileNames = {"tls", "identities",
                                                                       "token_keys"};
 
-// Label `way` of crout_series_steps_total: how a step was solved.
-enum class SeriesWay : uint8_t {
+// Label `outcome` of crout_series_steps_total: how a step was solved.
+enum class SeriesOutcome : uint8_t {
   kReused,      // with the existing factor
   kUpdated,     // with the existing factor and low-rank updates
   kRefactored,  // with a new factor, made at once
   kFellBack,    // with a new factor, after the old one was not accurate enough
   kSingular,    // not solved: the matrix is singular
 };
-inline constexpr std::array<std::string_view, 5> kSeriesWayNames = {
+inline constexpr std::array<std::string_view, 5> kSeriesOutcomeNames = {
     "reused", "updated", "refactored", "fell_back", "singular"};
 // Label `factor` of crout_series_iterations_total.
 inline constexpr std::array<std::string_view, 2> kSeriesFactorNames = {"old", "new"};

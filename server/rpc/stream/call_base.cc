@@ -118,7 +118,7 @@ absl::Status CallBase::Enter() {
   roles_ = caller.roles;
   observed_.identity = caller.identity;
   sharing_peer_ =
-      SharingPeer(observed_.peer, UserOf(*context_), caller.identity, core_.trusted_proxies);
+      CallMemoryAccount(observed_.peer, UserOf(*context_), caller.identity, core_.trusted_proxies);
   CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
   connection_entry_.Charged();
   account_ = core_.engine.tenant_loads.OpenCall(tenant_);

@@ -120,7 +120,7 @@ TEST(EntryReaderStopTest, StopsWhileItAssembles) {
     int polls = 0;
     const auto read = [&](int stops_at) {
       polls = 0;
-      EntryReader reader(format, /*map_lines=*/false, nullptr);
+      EntryReader reader(format, /*build_value_map=*/false, nullptr);
       return Read(bytes, bytes.size(), &reader, [&] { return ++polls == stops_at; });
     };
     ASSERT_TRUE(read(0).ok());
@@ -143,7 +143,7 @@ TEST_P(EntryReaderTest, SumsDuplicatesInAnyPieces) {
   std::map<std::pair<int64_t, int64_t>, Complex> sums;  // (column, row)
   for (const Entry& entry : entries) sums[{entry.column, entry.row}] += entry.value;
   for (const size_t piece : {size_t{1}, size_t{7}, size_t{4096}, bytes.size()}) {
-    EntryReader reader(format, /*map_lines=*/true, nullptr);
+    EntryReader reader(format, /*build_value_map=*/true, nullptr);
     const absl::Status status = Read(bytes, piece, &reader);
     ASSERT_TRUE(status.ok()) << status;
     const SparseMatrix matrix = reader.TakeSparse();
@@ -158,7 +158,7 @@ TEST_P(EntryReaderTest, SumsDuplicatesInAnyPieces) {
         EXPECT_EQ(expected->second.imag(), complex ? matrix.imaginary[e] : 0);
       }
     }
-    const LineMap map = reader.TakeLineMap();
+    const ValueMapData map = reader.TakeValueMap();
     EXPECT_EQ(map.shape.lines, std::ssize(entries));
     EXPECT_EQ(map.source.size(), entries.size());
   }

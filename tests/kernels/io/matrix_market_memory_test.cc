@@ -158,9 +158,9 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
   // Reads the file with a grant of `limit` bytes. Expects RESOURCE_EXHAUSTED, or success if `limit`
   // is SIZE_MAX. Returns the most bytes that were granted at a time.
   static size_t ReadGranted(std::string_view file, size_t piece, size_t limit,
-                            bool map_lines = false) {
+                            bool build_value_map = false) {
     MatrixMarketLimits limits;
-    limits.map_lines = map_lines;
+    limits.build_value_map = build_value_map;
     limits.max_gzip_ratio = 1e6;
     limits.segment_bytes = GetParam().segment_bytes;
     const auto grant = std::make_shared<CountedGrant>(limit);
@@ -186,7 +186,7 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
     const size_t held = reader->memory_bytes();
     {
       const SparseMatrix sparse = reader->TakeSparse();
-      const LineMap map = reader->TakeLineMap();
+      const ValueMapData map = reader->TakeValueMap();
       const std::vector<double> dense = reader->TakeDense();
       const std::vector<double> imaginary = reader->TakeDenseImaginary();
     }
@@ -203,7 +203,7 @@ TEST_P(MatrixMarketMemoryTest, NothingIsHeldThatWasNotGranted) {
     ReadGranted(file, piece, SIZE_MAX);
   }
   SCOPED_TRACE("with a map of the lines");
-  ReadGranted(file, size_t{100000}, SIZE_MAX, /*map_lines=*/true);
+  ReadGranted(file, size_t{100000}, SIZE_MAX, /*build_value_map=*/true);
 }
 
 TEST_P(MatrixMarketMemoryTest, ARefusalDropsEverything) {
@@ -269,7 +269,7 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
             const auto grant = std::make_shared<CountedGrant>(refused ? most - 1 : SIZE_MAX);
             CountedHeap::Restart();
             {
-              EntryReader reader(format, /*map_lines=*/true, grant);
+              EntryReader reader(format, /*build_value_map=*/true, grant);
               const absl::Status status = MatrixMarketMemoryTest::Read(bytes, piece, &reader);
               EXPECT_EQ(status.code(),
                         refused ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk);
@@ -278,7 +278,7 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
                 {
                   const size_t before = grant->taken();
                   const SparseMatrix sparse = reader.TakeSparse();
-                  const LineMap map = reader.TakeLineMap();
+                  const ValueMapData map = reader.TakeValueMap();
                   held = ResultBytes(sparse, map);
                   EXPECT_EQ(held, before);
                 }
@@ -298,7 +298,7 @@ TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
           header.entries = format.entries;
           const size_t arrived =
               format.entries * (SizeOf(dtype) + (compressed ? 1 : 2) * sizeof(int32_t));
-          EXPECT_LE(most, arrived + arrived / 8 + AssembledBytes(header) + LineMapBytes(header) +
+          EXPECT_LE(most, arrived + arrived / 8 + AssembledBytes(header) + ValueMapBytes(header) +
                               (size_t{1} << 17));
         }
       }

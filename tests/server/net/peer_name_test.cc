@@ -12,7 +12,7 @@ namespace crout::peer_name_test {
 namespace {
 
 std::string Share(const std::string& peer, const std::string& identity = "") {
-  return SharingPeer(peer, "", identity, TrustedProxies());
+  return CallMemoryAccount(peer, "", identity, TrustedProxies());
 }
 
 TEST(PeerNameTest, AConnectionHasTheShareOfItsAddress) {
@@ -35,10 +35,11 @@ TEST(PeerNameTest, AnIdentityTakesPrecedenceOverTheAddress) {
 
 TEST(PeerNameTest, UsersOfUnixSocketsHaveSharesOfTheirOwn) {
   const TrustedProxies none;
-  EXPECT_NE(SharingPeer("unix:", "1000", "", none), SharingPeer("unix:", "1001", "", none));
-  EXPECT_EQ(SharingPeer("unix:/bound/by/the/client", "1000", "", none),
-            SharingPeer("unix:", "1000", "", none));
-  EXPECT_NE(SharingPeer("unix:", "", "", none), "");
+  EXPECT_NE(CallMemoryAccount("unix:", "1000", "", none),
+            CallMemoryAccount("unix:", "1001", "", none));
+  EXPECT_EQ(CallMemoryAccount("unix:/bound/by/the/client", "1000", "", none),
+            CallMemoryAccount("unix:", "1000", "", none));
+  EXPECT_NE(CallMemoryAccount("unix:", "", "", none), "");
 }
 
 TEST(PeerNameTest, TrustedProxiesHaveNoShare) {
@@ -46,12 +47,12 @@ TEST(PeerNameTest, TrustedProxiesHaveNoShare) {
   ASSERT_TRUE(proxies.ok()) << proxies.status();
   for (const std::string proxy : {"ipv4:10.1.2.3:1", "ipv6:%5B::ffff:10.1.2.3%5D:1",
                                   "ipv4:192.0.2.9:1", "ipv6:%5B2001:db8:9::1%5D:1", "unix:"}) {
-    EXPECT_EQ(SharingPeer(proxy, "", "", *proxies), "") << proxy;
-    EXPECT_NE(SharingPeer(proxy, "", "alice", *proxies), "") << proxy;
+    EXPECT_EQ(CallMemoryAccount(proxy, "", "", *proxies), "") << proxy;
+    EXPECT_NE(CallMemoryAccount(proxy, "", "alice", *proxies), "") << proxy;
   }
   for (const std::string other :
        {"ipv4:10.2.2.3:1", "ipv4:192.0.2.8:1", "ipv6:%5B2001:db9::1%5D:1"}) {
-    EXPECT_NE(SharingPeer(other, "", "", *proxies), "") << other;
+    EXPECT_NE(CallMemoryAccount(other, "", "", *proxies), "") << other;
   }
 }
 

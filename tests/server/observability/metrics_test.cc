@@ -86,7 +86,7 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_call_memory_bytes{kind=\"reserved\"}",
            "crout_device_memory_age_seconds{device=\"cuda:0\"}",
            "crout_batch_singular_members_total{device=\"cuda:0\"}",
-           "crout_series_steps_total{device=\"host\",way=\"fell_back\"}",
+           "crout_series_steps_total{device=\"host\",outcome=\"fell_back\"}",
            "crout_series_iterations_total{device=\"cuda:0\",factor=\"old\"}",
            "crout_series_inaccurate_total{device=\"host\"}",
            "crout_log_dropped_total",
@@ -111,10 +111,10 @@ TEST(MetricsTest, StepsOfSeriesCountAtTheirDeviceByWhatSolvedThem) {
   metrics.device(0).ObserveSeriesStep(SeriesStepSummary(), 5);
   const std::string text = metrics.Scrape();
   for (const auto& [series, expected] : std::vector<std::pair<std::string, double>>{
-           {"crout_series_steps_total{device=\"cuda:0\",way=\"reused\"}", 1},
-           {"crout_series_steps_total{device=\"cuda:0\",way=\"fell_back\"}", 1},
-           {"crout_series_steps_total{device=\"cuda:0\",way=\"singular\"}", 0},
-           {"crout_series_steps_total{device=\"host\",way=\"singular\"}", 1},
+           {"crout_series_steps_total{device=\"cuda:0\",outcome=\"reused\"}", 1},
+           {"crout_series_steps_total{device=\"cuda:0\",outcome=\"fell_back\"}", 1},
+           {"crout_series_steps_total{device=\"cuda:0\",outcome=\"singular\"}", 0},
+           {"crout_series_steps_total{device=\"host\",outcome=\"singular\"}", 1},
            {"crout_series_iterations_total{device=\"cuda:0\",factor=\"old\"}", 8},
            {"crout_series_iterations_total{device=\"cuda:0\",factor=\"new\"}", 2},
            {"crout_series_inaccurate_total{device=\"cuda:0\"}", 1},

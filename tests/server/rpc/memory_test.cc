@@ -301,7 +301,7 @@ TEST_F(RpcSeriesMemoryTest, RefusedHeapAllocationsEndTheStep) {
   }
 }
 
-TEST_F(RpcSeriesMemoryTest, ARefusedLineMapEndsTheStep) {
+TEST_F(RpcSeriesMemoryTest, ARefusedValueMapEndsTheStep) {
   Start();
   // The map has a source for each diagonal entry, another for the first, which is given twice, and
   // two for each of the kN - 1 other entries because of the symmetry.

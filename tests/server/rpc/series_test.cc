@@ -145,7 +145,8 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
     EXPECT_EQ(answer.result.age(), rank);
   }
   const std::string scrape = core().metrics.Scrape();
-  EXPECT_EQ(SampleOf(scrape, "crout_series_steps_total{device=\"cuda:0\",way=\"updated\"}"), most);
+  EXPECT_EQ(SampleOf(scrape, "crout_series_steps_total{device=\"cuda:0\",outcome=\"updated\"}"),
+            most);
   const std::string age = "crout_series_factor_age_steps_";
   EXPECT_EQ(SampleOf(scrape, age + "count{device=\"cuda:0\"}"), most);
   EXPECT_EQ(SampleOf(scrape, age + "sum{device=\"cuda:0\"}"), most * (most + 1) / 2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Accepts TCP and Unix socket connections for gRPC, up to a limit.
-#ifndef CROUT_SERVER_NET_TCP_LISTENER_H_
-#define CROUT_SERVER_NET_TCP_LISTENER_H_
+#ifndef CROUT_SERVER_NET_CONNECTION_LISTENER_H_
+#define CROUT_SERVER_NET_CONNECTION_LISTENER_H_
 
 #include <grpcpp/server_builder.h>
 #include <sys/types.h>
@@ -34,7 +34,7 @@ size_t RaiseDescriptorLimit();
 // when the limit is reached and in open().
 //
 // Thread-safe, except that one thread must call Start() and Stop().
-class TcpListener {
+class ConnectionListener {
  public:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
@@ -47,16 +47,16 @@ class TcpListener {
   // Binds `address`, "host:port", in every address family of the host. Port 0 picks a free port.
   // The wildcard address of either family binds both families. INVALID_ARGUMENT for a malformed
   // address. UNAVAILABLE, with the system's message, if an address is in use or none can be bound.
-  static absl::StatusOr<std::unique_ptr<TcpListener>> Bind(const std::string& address,
-                                                           size_t max_connections);
+  static absl::StatusOr<std::unique_ptr<ConnectionListener>> Bind(const std::string& address,
+                                                                  size_t max_connections);
   // Binds a Unix socket. Its peers have no addresses, so there is no limit for one peer. Replaces a
   // socket that a dead process left behind. Stop() and the destructor remove the socket.
   // UNAVAILABLE, with the system's message, if it cannot be bound.
-  static absl::StatusOr<std::unique_ptr<TcpListener>> BindUnix(const std::string& path,
-                                                               size_t max_connections);
-  ~TcpListener();
-  TcpListener(const TcpListener&) = delete;  // It owns sockets and a thread.
-  TcpListener& operator=(const TcpListener&) = delete;
+  static absl::StatusOr<std::unique_ptr<ConnectionListener>> BindUnix(const std::string& path,
+                                                                      size_t max_connections);
+  ~ConnectionListener();
+  ConnectionListener(const ConnectionListener&) = delete;  // It owns sockets and a thread.
+  ConnectionListener& operator=(const ConnectionListener&) = delete;
 
   int port() const { return port_; }
   // Passes connections to `acceptors` until Stop() or destruction. Their server must have started.
@@ -92,7 +92,7 @@ class TcpListener {
     size_t acceptor = 0;  // index of the acceptor that received the connection
   };
 
-  TcpListener(size_t max_connections, size_t max_per_peer)
+  ConnectionListener(size_t max_connections, size_t max_per_peer)
       : max_connections_(max_connections), max_per_peer_(max_per_peer) {}
   void Run();
   void AcceptFrom(int socket);
@@ -121,4 +121,4 @@ class TcpListener {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_NET_TCP_LISTENER_H_
+#endif  // CROUT_SERVER_NET_CONNECTION_LISTENER_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests which connections are accepted, rejected and closed.
-#include "server/net/tcp_listener.h"
+#include "server/net/connection_listener.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "kernels/util/mutex.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::tcp_listener_test {
+namespace crout::connection_listener_test {
 namespace {
 
 // Takes the accepted connections in place of gRPC.
@@ -61,7 +61,7 @@ class AcceptedSockets {
   std::vector<int> fds_ ABSL_GUARDED_BY(mutex_);
 };
 
-class Acceptor : public TcpListener::Acceptor {
+class Acceptor : public ConnectionListener::Acceptor {
  public:
   explicit Acceptor(AcceptedSockets* accepted) : accepted_(accepted) {}
   void HandleNewConnection(NewConnectionParameters* connection) override {
@@ -72,9 +72,9 @@ class Acceptor : public TcpListener::Acceptor {
   AcceptedSockets* const accepted_;
 };
 
-std::vector<std::unique_ptr<TcpListener::Acceptor>> Acceptors(AcceptedSockets* accepted,
-                                                              size_t count = 1) {
-  std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors;
+std::vector<std::unique_ptr<ConnectionListener::Acceptor>> Acceptors(AcceptedSockets* accepted,
+                                                                     size_t count = 1) {
+  std::vector<std::unique_ptr<ConnectionListener::Acceptor>> acceptors;
   for (size_t i = 0; i < count; ++i) acceptors.push_back(std::make_unique<Acceptor>(accepted));
   return acceptors;
 }
@@ -130,10 +130,10 @@ Socket ConnectFrom(const char* host, int port) {
   return Socket(-1);
 }
 
-class TcpListenerTest : public ::testing::Test {
+class ConnectionListenerTest : public ::testing::Test {
  protected:
   void Start(size_t most) {
-    auto listener = TcpListener::Bind("127.0.0.1:0", most);
+    auto listener = ConnectionListener::Bind("127.0.0.1:0", most);
     ASSERT_OK(listener);
     listener_ = *std::move(listener);
     listener_->Start(Acceptors(&accepted_));
@@ -145,16 +145,16 @@ class TcpListenerTest : public ::testing::Test {
   }
 
   AcceptedSockets accepted_;
-  std::unique_ptr<TcpListener> listener_;
+  std::unique_ptr<ConnectionListener> listener_;
 };
 
-TEST(TcpListenerShareTest, OnePeerMayHaveAQuarterOfALargeLimit) {
-  EXPECT_EQ(TcpListener::MaxPerPeer(4096), 1024u);
-  EXPECT_EQ(TcpListener::MaxPerPeer(100), 64u);
-  EXPECT_EQ(TcpListener::MaxPerPeer(8), 8u);
+TEST(ConnectionListenerShareTest, OnePeerMayHaveAQuarterOfALargeLimit) {
+  EXPECT_EQ(ConnectionListener::MaxPerPeer(4096), 1024u);
+  EXPECT_EQ(ConnectionListener::MaxPerPeer(100), 64u);
+  EXPECT_EQ(ConnectionListener::MaxPerPeer(8), 8u);
 }
 
-TEST_F(TcpListenerTest, OnePeerCannotExhaustTheLimit) {
+TEST_F(ConnectionListenerTest, OnePeerCannotExhaustTheLimit) {
   Start(256);
   const std::vector<Socket> many = ConnectMany("127.0.0.1", 64);
   accepted_.WaitFor(64);
@@ -166,7 +166,7 @@ TEST_F(TcpListenerTest, OnePeerCannotExhaustTheLimit) {
   EXPECT_EQ(listener_->refused(), 1u);
 }
 
-TEST_F(TcpListenerTest, APeerWhoseConnectionEndedMayHaveAnother) {
+TEST_F(ConnectionListenerTest, APeerWhoseConnectionEndedMayHaveAnother) {
   Start(256);
   const std::vector<Socket> many = ConnectMany("127.0.0.1", 64);
   accepted_.WaitFor(64);
@@ -177,7 +177,7 @@ TEST_F(TcpListenerTest, APeerWhoseConnectionEndedMayHaveAnother) {
   EXPECT_EQ(listener_->refused(), 0u);
 }
 
-TEST_F(TcpListenerTest, AllPeersTogetherAreBounded) {
+TEST_F(ConnectionListenerTest, AllPeersTogetherAreBounded) {
   Start(256);
   std::vector<std::vector<Socket>> peers;
   for (int i = 1; i <= 4; ++i)
@@ -187,7 +187,7 @@ TEST_F(TcpListenerTest, AllPeersTogetherAreBounded) {
   EXPECT_EQ(accepted_.count(), 256u);
 }
 
-TEST_F(TcpListenerTest, APeerIsDisconnectedAndWhatItSentIsDropped) {
+TEST_F(ConnectionListenerTest, APeerIsDisconnectedAndWhatItSentIsDropped) {
   Start(256);
   const std::vector<Socket> other = ConnectMany("127.0.0.1", 1);
   const std::vector<Socket> peer = ConnectMany("127.0.0.1", 1);
@@ -201,7 +201,7 @@ TEST_F(TcpListenerTest, APeerIsDisconnectedAndWhatItSentIsDropped) {
   EXPECT_FALSE(listener_->Disconnect(TcpPeer()));
 }
 
-TEST_F(TcpListenerTest, AConnectionThatEndedIsNotDisconnected) {
+TEST_F(ConnectionListenerTest, AConnectionThatEndedIsNotDisconnected) {
   Start(256);
   const std::vector<Socket> peer = ConnectMany("127.0.0.1", 1);
   accepted_.WaitFor(1);
@@ -209,16 +209,16 @@ TEST_F(TcpListenerTest, AConnectionThatEndedIsNotDisconnected) {
   EXPECT_FALSE(listener_->Disconnect(peer[0].peer()));
 }
 
-TEST_F(TcpListenerTest, AfterStopTheSystemRefuses) {
+TEST_F(ConnectionListenerTest, AfterStopTheSystemRefuses) {
   Start(256);
   listener_->Stop();
   EXPECT_FALSE(ConnectFrom("127.0.0.1", listener_->port()).open());
 }
 
-TEST_F(TcpListenerTest, APortThatIsAnothersInOneFamilyIsAnError) {
+TEST_F(ConnectionListenerTest, APortThatIsAnothersInOneFamilyIsAnError) {
   Start(256);
-  EXPECT_FALSE(TcpListener::Bind(absl::StrCat("localhost:", listener_->port()), 256).ok());
-  EXPECT_OK(TcpListener::Bind("localhost:0", 256));
+  EXPECT_FALSE(ConnectionListener::Bind(absl::StrCat("localhost:", listener_->port()), 256).ok());
+  EXPECT_OK(ConnectionListener::Bind("localhost:0", 256));
 }
 
 Socket ConnectTo(const std::string& path) {
@@ -239,7 +239,7 @@ class UnixListenerTest : public ::testing::Test {
 };
 
 TEST_F(UnixListenerTest, OneUserMayTakeTheWholeLimit) {
-  auto listener = TcpListener::BindUnix(path_, 100);
+  auto listener = ConnectionListener::BindUnix(path_, 100);
   ASSERT_OK(listener);
   (*listener)->Start(Acceptors(&accepted_));
   std::vector<Socket> many;
@@ -253,10 +253,10 @@ TEST_F(UnixListenerTest, OneUserMayTakeTheWholeLimit) {
 }
 
 TEST_F(UnixListenerTest, AUserHasAnAcceptorWhileConnected) {
-  auto listener = TcpListener::BindUnix(path_, 100);
+  auto listener = ConnectionListener::BindUnix(path_, 100);
   ASSERT_OK(listener);
   AcceptedSockets first;
-  std::vector<std::unique_ptr<TcpListener::Acceptor>> acceptors = Acceptors(&first);
+  std::vector<std::unique_ptr<ConnectionListener::Acceptor>> acceptors = Acceptors(&first);
   for (auto& acceptor : Acceptors(&accepted_, 2)) acceptors.push_back(std::move(acceptor));
   (*listener)->Start(std::move(acceptors));
   const std::string user = std::to_string(getuid());
@@ -276,18 +276,18 @@ TEST_F(UnixListenerTest, ASocketThatWasLeftBehindIsReplacedAndALiveOneIsNot) {
     path_.copy(where.sun_path, sizeof where.sun_path - 1);
     ASSERT_EQ(bind(left, reinterpret_cast<const sockaddr*>(&where), sizeof where), 0);
     ASSERT_EQ(listen(left, 1), 0);
-    EXPECT_FALSE(TcpListener::BindUnix(path_, 100).ok());
+    EXPECT_FALSE(ConnectionListener::BindUnix(path_, 100).ok());
     close(left);
   }
-  EXPECT_OK(TcpListener::BindUnix(path_, 100));
+  EXPECT_OK(ConnectionListener::BindUnix(path_, 100));
 }
 
 TEST_F(UnixListenerTest, AFileThatIsNoSocketStays) {
   close(open(path_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-  EXPECT_FALSE(TcpListener::BindUnix(path_, 100).ok());
+  EXPECT_FALSE(ConnectionListener::BindUnix(path_, 100).ok());
   EXPECT_EQ(access(path_.c_str(), F_OK), 0);
   unlink(path_.c_str());
 }
 
 }  // namespace
-}  // namespace crout::tcp_listener_test
+}  // namespace crout::connection_listener_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/net/tcp_listener.h"
+#include "server/net/connection_listener.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -202,11 +202,11 @@ size_t RaiseDescriptorLimit() {
   return static_cast<size_t>(limit.rlim_cur);
 }
 
-absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string& address,
-                                                               size_t max_connections) {
+absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Bind(
+    const std::string& address, size_t max_connections) {
   CROUT_ASSIGN_OR_RETURN(const HostPort requested, ParseHostPort(address));
-  std::unique_ptr<TcpListener> listener(
-      new TcpListener(max_connections, MaxPerPeer(max_connections)));
+  std::unique_ptr<ConnectionListener> listener(
+      new ConnectionListener(max_connections, MaxPerPeer(max_connections)));
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   if (listener->stop_ < 0) return SystemError("eventfd");
   const bool any = requested.host == "0.0.0.0" || requested.host == "::";
@@ -234,9 +234,10 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Bind(const std::string
   return status;
 }
 
-absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::BindUnix(const std::string& path,
-                                                                   size_t max_connections) {
-  std::unique_ptr<TcpListener> listener(new TcpListener(max_connections, max_connections));
+absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::BindUnix(
+    const std::string& path, size_t max_connections) {
+  std::unique_ptr<ConnectionListener> listener(
+      new ConnectionListener(max_connections, max_connections));
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   if (listener->stop_ < 0) return SystemError("eventfd");
   listener->sockets_.reserve(1);
@@ -246,18 +247,18 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::BindUnix(const std::st
   return listener;
 }
 
-TcpListener::~TcpListener() {
+ConnectionListener::~ConnectionListener() {
   Stop();
   CloseSockets();
   if (stop_ >= 0) close(stop_);
 }
 
-void TcpListener::Start(std::vector<std::unique_ptr<Acceptor>> acceptors) {
+void ConnectionListener::Start(std::vector<std::unique_ptr<Acceptor>> acceptors) {
   acceptors_ = std::move(acceptors);
   thread_ = StartThread([this] { Run(); });
 }
 
-void TcpListener::Stop() {
+void ConnectionListener::Stop() {
   if (!thread_.joinable()) return;
   const uint64_t one = 1;
   (void)!write(stop_, &one, sizeof one);
@@ -265,13 +266,13 @@ void TcpListener::Stop() {
   CloseSockets();
 }
 
-void TcpListener::CloseSockets() {
+void ConnectionListener::CloseSockets() {
   if (!path_.empty() && !sockets_.empty()) unlink(path_.c_str());
   for (const int socket : sockets_) close(socket);
   sockets_.clear();
 }
 
-void TcpListener::Run() {
+void ConnectionListener::Run() {
   std::vector<pollfd> polled;
   for (const int socket : sockets_)
     polled.push_back({.fd = socket, .events = POLLIN, .revents = 0});
@@ -288,12 +289,12 @@ void TcpListener::Run() {
   }
 }
 
-void TcpListener::Pause() const {
+void ConnectionListener::Pause() const {
   pollfd stop = {.fd = stop_, .events = POLLIN, .revents = 0};
   poll(&stop, 1, kPauseMs);
 }
 
-void TcpListener::AcceptFrom(int socket) {
+void ConnectionListener::AcceptFrom(int socket) {
   sockaddr_storage from = {};
   socklen_t size = sizeof from;
   const int fd =
@@ -319,7 +320,7 @@ void TcpListener::AcceptFrom(int socket) {
   acceptors_[accepted.acceptor]->HandleNewConnection(&connection);
 }
 
-bool TcpListener::Admit(Connection& connection) {
+bool ConnectionListener::Admit(Connection& connection) {
   MutexLock lock(&mutex_);
   if (!HasCapacityFor(connection.peer)) Sweep();
   if (!HasCapacityFor(connection.peer)) return false;
@@ -334,7 +335,7 @@ bool TcpListener::Admit(Connection& connection) {
   return true;
 }
 
-size_t TcpListener::AcceptorFor(uid_t user) const {
+size_t ConnectionListener::AcceptorFor(uid_t user) const {
   std::vector<bool> in_use(acceptors_.size());
   for (const Connection& connection : connections_) {
     if (connection.acceptor != 0 && connection.user == user) return connection.acceptor;
@@ -346,7 +347,7 @@ size_t TcpListener::AcceptorFor(uid_t user) const {
   return 0;
 }
 
-std::string TcpListener::UserOf(size_t acceptor) {
+std::string ConnectionListener::UserOf(size_t acceptor) {
   MutexLock lock(&mutex_);
   for (const Connection& connection : connections_) {
     if (acceptor != 0 && connection.acceptor == acceptor) return std::to_string(connection.user);
@@ -354,14 +355,14 @@ std::string TcpListener::UserOf(size_t acceptor) {
   return "";
 }
 
-bool TcpListener::HasCapacityFor(const Peer& peer) const {
+bool ConnectionListener::HasCapacityFor(const Peer& peer) const {
   if (connections_.size() >= max_connections_) return false;
   const auto of_peer = [&](const Connection& connection) { return connection.peer == peer; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), of_peer);
   return static_cast<size_t>(count) < max_per_peer_;
 }
 
-bool TcpListener::Disconnect(const TcpPeer& peer) {
+bool ConnectionListener::Disconnect(const TcpPeer& peer) {
   constexpr size_t kStep = size_t{1} << 20;
   constexpr int kMaxSteps = 64;  // more than a socket's buffer holds
   MutexLock lock(&mutex_);
@@ -377,11 +378,11 @@ bool TcpListener::Disconnect(const TcpPeer& peer) {
   return false;
 }
 
-size_t TcpListener::MaxPerPeer(size_t max_connections) {
+size_t ConnectionListener::MaxPerPeer(size_t max_connections) {
   return std::max(max_connections / 4, std::min(max_connections, kMinPerPeer));
 }
 
-void TcpListener::Sweep() {
+void ConnectionListener::Sweep() {
   const auto closed = [](const Connection& connection) {
     return CookieOf(connection.fd) != connection.cookie;
   };
@@ -389,7 +390,7 @@ void TcpListener::Sweep() {
                      connections_.end());
 }
 
-size_t TcpListener::open() {
+size_t ConnectionListener::open() {
   MutexLock lock(&mutex_);
   Sweep();
   return connections_.size();

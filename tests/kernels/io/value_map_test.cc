@@ -16,7 +16,7 @@
 #include "kernels/util/digest.h"
 #include "tests/kernels/io/matrix_market_testing.h"
 
-namespace crout::line_map_test {
+namespace crout::value_map_test {
 namespace {
 
 using Symmetry = MatrixMarketHeader::Symmetry;
@@ -69,7 +69,7 @@ std::string Text(const Case& c, const std::vector<Line>& lines) {
 }
 
 // Applies the map by its definition.
-std::vector<Complex> Apply(const LineMap& map, const std::vector<Line>& lines) {
+std::vector<Complex> Apply(const ValueMapData& map, const std::vector<Line>& lines) {
   std::vector<Complex> out(map.shape.elements);
   for (int64_t e = 0; e < map.shape.elements; ++e) {
     for (int32_t s = map.start[e]; s < map.start[e + 1]; ++s) {
@@ -84,22 +84,23 @@ std::vector<Complex> Apply(const LineMap& map, const std::vector<Line>& lines) {
   return out;
 }
 
-class LineMapTest : public ::testing::TestWithParam<Case> {
+class ValueMapTest : public ::testing::TestWithParam<Case> {
  protected:
-  static void Read(const std::string& file, ThreadPool* pool, SparseMatrix* matrix, LineMap* map) {
+  static void Read(const std::string& file, ThreadPool* pool, SparseMatrix* matrix,
+                   ValueMapData* map) {
     MatrixMarketLimits limits;
-    limits.map_lines = true;
+    limits.build_value_map = true;
     limits.segment_bytes = 1000;
     MatrixMarketReader reader(limits, pool);
     ASSERT_TRUE(reader.Append(file).ok());
     const absl::Status status = reader.Finish();
     ASSERT_TRUE(status.ok()) << status;
     *matrix = reader.TakeSparse();
-    *map = reader.TakeLineMap();
+    *map = reader.TakeValueMap();
   }
 };
 
-TEST_P(LineMapTest, OtherValuesGiveWhatTheTextWithThemGives) {
+TEST_P(ValueMapTest, OtherValuesGiveWhatTheTextWithThemGives) {
   ThreadPool pool(2);
   const std::vector<Line> first = RandomLines(GetParam(), 1);
   std::vector<Line> second = first;
@@ -115,7 +116,7 @@ TEST_P(LineMapTest, OtherValuesGiveWhatTheTextWithThemGives) {
     if (!complex) second[k].value.imag(0);
   }
   SparseMatrix matrix;
-  LineMap map;
+  ValueMapData map;
   Read(Gzip(Text(GetParam(), first)), &pool, &matrix, &map);
   EXPECT_EQ(map.shape.lines, std::ssize(first));
   EXPECT_EQ(map.shape.elements, matrix.nonzeros());
@@ -130,7 +131,7 @@ TEST_P(LineMapTest, OtherValuesGiveWhatTheTextWithThemGives) {
   }
 
   SparseMatrix expected;
-  LineMap same;
+  ValueMapData same;
   Read(Text(GetParam(), second), nullptr, &expected, &same);
   EXPECT_EQ(same.start, map.start);
   EXPECT_EQ(same.source, map.source);
@@ -145,7 +146,7 @@ TEST_P(LineMapTest, OtherValuesGiveWhatTheTextWithThemGives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Texts, LineMapTest,
+    Texts, ValueMapTest,
     ::testing::Values(Case{"real", Symmetry::kGeneral}, Case{"real", Symmetry::kSymmetric},
                       Case{"real", Symmetry::kSkewSymmetric}, Case{"pattern", Symmetry::kGeneral},
                       Case{"pattern", Symmetry::kSymmetric}, Case{"complex", Symmetry::kGeneral},
@@ -154,35 +155,36 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"complex", Symmetry::kHermitian}));
 
 // The expected numbers follow the definition of SeriesResult.entry_digest, evaluated in Python.
-TEST(LineMapReaderTest, DigestsTheLinesInTheirOrder) {
+TEST(ValueMapReaderTest, DigestsTheLinesInTheirOrder) {
   const auto digest = [](absl::string_view lines) {
     MatrixMarketLimits limits;
-    limits.map_lines = true;
+    limits.build_value_map = true;
     MatrixMarketReader reader(limits, nullptr);
     EXPECT_TRUE(
         reader
             .Append(absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n", lines))
             .ok());
     EXPECT_TRUE(reader.Finish().ok());
-    return DigestText(reader.TakeLineMap().digest);
+    return DigestText(reader.TakeValueMap().digest);
   };
   EXPECT_EQ(digest("2 1 1\n1 1 3\n1 1 1\n3 3 2\n"), "32b0c433a9be6bf4");
   EXPECT_EQ(digest("2 1 5\n1 1 0\n1 1 7\n3 3 0\n"), "32b0c433a9be6bf4");
   EXPECT_EQ(digest("1 1 1\n2 1 3\n1 1 1\n3 3 2\n"), "d7b3feee057e4dc9");
 }
 
-TEST(LineMapReaderTest, NoMapWithoutARequestOrForArrays) {
+TEST(ValueMapReaderTest, NoMapWithoutARequestOrForArrays) {
   const std::string coordinate = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3\n";
   const std::string array = "%%MatrixMarket matrix array real general\n1 1\n3\n";
   MatrixMarketLimits limits;
-  for (const auto& [text, map_lines] : {std::pair(coordinate, false), std::pair(array, true)}) {
-    limits.map_lines = map_lines;
+  for (const auto& [text, build_value_map] :
+       {std::pair(coordinate, false), std::pair(array, true)}) {
+    limits.build_value_map = build_value_map;
     MatrixMarketReader reader(limits, nullptr);
     ASSERT_TRUE(reader.Append(text).ok());
     ASSERT_TRUE(reader.Finish().ok());
-    EXPECT_TRUE(reader.TakeLineMap().empty());
+    EXPECT_TRUE(reader.TakeValueMap().empty());
   }
 }
 
 }  // namespace
-}  // namespace crout::line_map_test
+}  // namespace crout::value_map_test
