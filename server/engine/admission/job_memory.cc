@@ -9,7 +9,7 @@
 namespace crout {
 namespace {
 
-// Splits a reservation of the host budget, which covers both parts of `need`.
+// Splits a reservation of the host budget that covers both parts of `need`.
 JobMemory Divide(Reservation both, const MemoryNeed& need) {
   Reservation host = both.Split(need.host);
   return {std::move(both), std::move(host)};

@@ -38,10 +38,10 @@ struct ReplyData {
   Buffer bytes;
 };
 
-// Reserve all of `need` or nothing. The bytes come from the budget of `slot`'s device and from the
-// host budget, which is the same budget if the device is the host. TryReserve uses only memory that
-// is free. Reserve evicts idle factors if necessary, and may block. It returns RESOURCE_EXHAUSTED
-// under the conditions of FactorCache::ReserveOnDevice.
+// Reserve all of `need` or nothing, from the budget of `slot`'s device and from the host budget. If
+// the device is the host, both are the host budget. TryReserve uses only free memory. Reserve
+// evicts idle factors if necessary, and may block. It returns RESOURCE_EXHAUSTED under the
+// conditions of FactorCache::ReserveOnDevice.
 std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);
 absl::StatusOr<JobMemory> Reserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);
 

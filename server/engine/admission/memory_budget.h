@@ -26,7 +26,7 @@ class Reservation {
   Reservation& operator=(Reservation&& other) noexcept;
 
   size_t bytes() const { return bytes_; }
-  // Returns all but `bytes` to the budget. No effect if at most `bytes` are held.
+  // Keeps at most `bytes` and returns the rest to the budget.
   void Shrink(size_t bytes);
   // Adds the bytes of `other`, a reservation of the same budget, to this one.
   void Absorb(Reservation other);
@@ -49,10 +49,10 @@ class MemoryBudget {
   MemoryBudget(const MemoryBudget&) = delete;  // Reservations point to it.
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
-  // Sets a function that is called after each successful reservation with the free bytes of the
-  // budget. It must shrink caches of free memory, which hold no reservation, to this size. It is
-  // called on the reserving thread without locks of the budget. Call SetTrim before the first
-  // reservation.
+  // Sets a function that is called with the free bytes of the budget after each successful
+  // reservation. It must shrink the caches of free memory to this size, because they hold no
+  // reservation. It is called on the reserving thread without locks of the budget. Call SetTrim
+  // before the first reservation.
   void SetTrim(std::function<void(size_t free)> trim) { trim_ = std::move(trim); }
 
   // Reserves all of `bytes`, or returns nothing. Never waits.

@@ -22,11 +22,12 @@ namespace crout {
 
 // Divides a budget among peers. One peer may hold the whole budget while no other peer needs it.
 //
-// If the budget is full, a peer whose share stays within a quarter of the budget gets its bytes
-// from the peer with the largest share above a quarter. That peer loses its newest charges, one by
-// one: TryCharge calls Preempt on their holders and moves their bytes to a second budget, a quarter
-// of the size of the first. The bytes stay there until the holders release them. The request is
-// refused if the second budget has too little free memory, or if no peer is above a quarter.
+// If the budget is full, a peer still gets memory as long as its share stays within a quarter of
+// the budget. The memory comes from the peer with the largest share above a quarter. That peer
+// loses its newest charges, one by one: TryCharge calls Preempt on their holders and moves their
+// bytes to a second budget, which is a quarter of the first. The bytes stay there until the holders
+// release them. TryCharge fails if the second budget has too little free memory, or if no peer has
+// more than a quarter.
 //
 // Thread-safe. Outlives its charges.
 class PeerShares {
@@ -78,8 +79,8 @@ class PeerShares {
   PeerShares& operator=(const PeerShares&) = delete;
 
   // Charges all of `bytes` to `peer`, or returns nothing. Never waits. An empty `peer` stands for
-  // all exempt peers: their charges are never ended, and they get the bytes of peers above a
-  // quarter regardless of their own share.
+  // all exempt peers: their charges are never ended, and they get memory of peers above a quarter
+  // whatever their own share is.
   std::optional<Charge> TryCharge(std::string_view peer, size_t bytes,
                                   std::weak_ptr<Holder> holder);
 

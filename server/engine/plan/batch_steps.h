@@ -31,7 +31,7 @@ class BatchFactorStep final : public PayloadStep, public FactorPlan {
   std::vector<PayloadStep*> steps() override { return {this}; }
   double PredictSeconds() override { return plan_.seconds; }
   const BatchExtent& extent() const { return plan_.extent; }
-  // Summary of the factor, as far as it is known before the factorization.
+  // Returns the fields of the factor's summary that are known before the factorization.
   FactorSummary Expected() const { return ExpectedSummary(plan_); }
   bool keeps_matrix() const { return plan_.options.keep_matrix; }
 
@@ -49,8 +49,8 @@ class BatchFactorStep final : public PayloadStep, public FactorPlan {
 class BatchSolveStep final : public PayloadStep {
  public:
   // `expected` describes the factor of the batch, which may not exist yet. `field` is the path of
-  // the options in error messages. A right-hand side that is not `rhs.batch_rhs` is an error with
-  // the code `mismatch`. If the matrices are not kept, the solutions are not verified.
+  // the options in error messages. `mismatch` is the code of the error for a right-hand side that
+  // is not one of a batch. If the matrices are not kept, the solutions are not verified.
   static absl::StatusOr<std::unique_ptr<BatchSolveStep>> Create(
       Engine& engine, const MatrixSpec& rhs, const SolveRequest& request, absl::string_view field,
       DeviceSlot& slot, const ExpectedFactor& expected, absl::StatusCode mismatch);

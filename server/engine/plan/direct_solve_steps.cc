@@ -44,8 +44,8 @@ absl::Status CheckNeedsNoFactors(const FactorAndSolveRequest& request) {
   return absl::OkStatus();
 }
 
-// Returns FAILED_PRECONDITION with the reason why there is no solution. Without a factor, growth
-// cannot be measured, so a missing pivot does not prove A singular.
+// Returns FAILED_PRECONDITION with the reason if there is no solution. Without a factor the growth
+// is unknown. A zero pivot is therefore no proof that A is singular.
 absl::Status CheckDirectlySolvable(const FactorSummary& summary) {
   if (summary.singular != SingularReason::kZeroPivot) return CheckSolvable(summary);
   return WithReason(absl::FailedPreconditionError(absl::StrCat(
@@ -156,7 +156,8 @@ absl::StatusOr<std::optional<FactorAndSolution>> DirectSolveSteps::FindSingular(
 absl::StatusOr<FactorAndSolution> DirectSolveSteps::Run(ExecutionContext& context,
                                                         const JobControl& control,
                                                         CallTimings& timings) {
-  // The plan assumed this order for the matrix. A text may contain a matrix of another order.
+  // The plan assumed a matrix of the order of the right-hand side. The order in its text may
+  // differ.
   CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), matrix_.upload().shape().rows,
                                   "header.rhs", absl::StatusCode::kInvalidArgument));
   CROUT_ASSIGN_OR_RETURN(Buffer out, engine_.host_memory.Allocate(plan_->delivered.bytes()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Solves without factors: the steps are the matrix and the right-hand side.
+// Solves systems by methods that leave no factors. The steps upload the matrix and the right-hand
+// side.
 #ifndef CROUT_SERVER_ENGINE_PLAN_DIRECT_SOLVE_STEPS_H_
 #define CROUT_SERVER_ENGINE_PLAN_DIRECT_SOLVE_STEPS_H_
 
@@ -16,7 +17,8 @@ namespace crout {
 
 class DirectSolveSteps final : public StepPair, public JobPlan<FactorAndSolution> {
  public:
-  // Whether the request names an algorithm that, on any device of this server, leaves no factors.
+  // Returns true if the request names an algorithm that leaves no factors, of any device of this
+  // server.
   static bool IsRequested(const Engine& engine, const FactorRequest& request);
 
   // Checks everything that can be checked before the payloads arrive. Returns INVALID_ARGUMENT for
@@ -33,11 +35,12 @@ class DirectSolveSteps final : public StepPair, public JobPlan<FactorAndSolution
  private:
   using StepPair::StepPair;
 
-  // The matrix reserves the memory of a solve without right-hand sides. The right-hand side
-  // reserves the rest.
+  // The step of the matrix reserves the memory of a solve without right-hand sides. The step of the
+  // right-hand side reserves the rest.
   absl::StatusOr<MemoryNeed> PlanMatrix() override;
   absl::StatusOr<MemoryNeed> PlanRhs() override;
-  // Shape of the matrix. Until its text has been read, the shape that it must have.
+  // Returns the shape of the matrix. Until its text has been read, returns the shape that the
+  // right-hand side requires.
   PackedMatrix MatrixShape();
   absl::StatusOr<DirectSolvePlan> PlanFor(const PackedMatrix& rhs);
   // Returns a result without summary and solution.

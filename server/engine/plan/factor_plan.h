@@ -17,16 +17,16 @@
 
 namespace crout {
 
-// Checks everything that can be checked before the payload arrives, and chooses the device. The
-// factor is to be cached. `tenant` owns the analysis of a sparse matrix. Errors have the fields of
-// `header.matrix` and `header.options`.
+// Plans a factorization whose factor is cached. Chooses the device and checks everything that can
+// be checked before the payload arrives. `tenant` owns the analysis of a sparse matrix. Errors name
+// fields of `header.matrix` and `header.options`.
 absl::StatusOr<std::unique_ptr<FactorPlan>> PlanFactor(Engine& engine, const MatrixSpec& matrix,
                                                        const FactorRequest& request,
                                                        const std::string& tenant);
 
-// Plans the replacement of `last`, which outlives the plan. The new matrix must have its order; a
-// new batch must have its type, number of members, largest sizes, sums and bytes. Otherwise, and
-// for a matrix in place of a batch or a batch in place of a matrix, FAILED_PRECONDITION.
+// Plans the replacement of the factor `last`, which outlives the plan. A matrix can replace a
+// matrix of the same order. A batch can replace a batch of the same type with the same number of
+// members, largest sizes, sums of sizes, and bytes. FAILED_PRECONDITION for all other replacements.
 absl::StatusOr<std::unique_ptr<FactorPlan>> PlanRefactor(Engine& engine, const MatrixSpec& matrix,
                                                          const FactorRequest& request,
                                                          const std::string& tenant,
@@ -35,12 +35,12 @@ absl::StatusOr<std::unique_ptr<FactorPlan>> PlanRefactor(Engine& engine, const M
 struct FactorAndSolution : FactorResult {
   bool has_factor = true;  // false: the method leaves no factors, and `factor` describes A alone
   std::optional<Solution> solution;
-  absl::Status unsolved;  // the reason, if there is no solution
+  absl::Status unsolved;  // the reason why there is no solution; OK if there is one
 };
 
-// Checks everything that can be checked before the payloads arrive, and chooses the device and the
-// method: one that leaves factors, or a direct one. `tenant` owns the analysis of a sparse matrix.
-// Errors have the fields of FactorizeAndSolveHeader.
+// Plans a factorization and a solve. Chooses the device, and a method that leaves factors or a
+// direct one. Checks everything that can be checked before the payloads arrive. `tenant` owns the
+// analysis of a sparse matrix. Errors name fields of FactorizeAndSolveHeader.
 absl::StatusOr<std::unique_ptr<JobPlan<FactorAndSolution>>> PlanFactorAndSolve(
     Engine& engine, const FactorAndSolveRequest& request, const std::string& tenant);
 

@@ -67,7 +67,8 @@ absl::Status FactorStep::ResolveFor(int64_t n) {
   const Device& device = *slot_.device;
   CROUT_RETURN_IF_ERROR(Resolve(request_, device, n, &options_));
   CROUT_ASSIGN_OR_RETURN(low_, ResolveLow(n));
-  // Refinement with a low-precision factor takes enough solves for the preparation to pay off.
+  // Cached factors are prepared for later solves. A low-precision factor is always prepared,
+  // because its corrections need many solves.
   const auto prepare = [&](FactorizeOptions& options) {
     options.prepare = cached_ || low_
                           ? FindSolverToPrepare(device, options.algorithm->traits().unit_diagonal,
@@ -308,7 +309,7 @@ FactorSummary FactorStep::Expected() const {
   summary.precision = precision_;
   summary.matrix_dtype = upload_.shape().dtype;
   summary.unit_diagonal = first().algorithm->traits().unit_diagonal;
-  // Assume the most that a solve could need.
+  // Assume properties for which a solve needs the most memory.
   summary.row_scaled = first().equilibrate != EquilibrateMode::kOff;
   summary.col_scaled = summary.row_scaled;
   if (first().prepare != nullptr) summary.preparation.emplace();
@@ -357,8 +358,8 @@ absl::StatusOr<NewFactor> FactorStep::Factor(ExecutionContext& context, StopRequ
     plan_->options.parameters.start = start->view();
     timings.host_to_device += watch.Lap();
   }
-  // Take the upload last. Until then, the upload itself waits for arriving bytes on every exit
-  // path.
+  // Take the matrix last. On an earlier return, the upload still owns it and waits for copies in
+  // flight.
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(Factorization made,

@@ -38,8 +38,8 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   void AllowSparse(std::string tenant, std::string_view solver = "auto") {
     sparse_.Allow(std::move(tenant), solver);
   }
-  // Whether a sparse factorization is allowed but the matrix has not been analyzed yet. Expected()
-  // then describes a dense factor.
+  // Returns true if a sparse factorization is allowed but the matrix is not analyzed yet.
+  // Expected() then describes a dense factor.
   bool may_become_sparse() const {
     return sparse_.allowed() && upload_.needs_parsing() && !analyzed_;
   }
@@ -47,8 +47,8 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   // factorization.
   absl::Status CheckKind() const;
 
-  // Whether the request allows dynamic batching: the method is automatic and the order is at most
-  // EngineLimits::batching_max_order, or the request names the batch method.
+  // Returns true if the request allows dynamic batching: it names the batch method, or the method
+  // is automatic and the order is at most EngineLimits::batching_max_order.
   bool CanBatch() const;
   // Selects dynamic batching. Must be called before Plan().
   void EnableBatching();
@@ -68,21 +68,21 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
     FactorPrecision precision = FactorPrecision::kFactorType;
     bool rough = false;  // see EstimateFactorizeResponse.rough
   };
-  // Plans for a matrix of this shape, which need not arrive. After EnableBatching(), plans a batch
-  // of this matrix alone. `nonzeros` is the number of entries of a matrix that is copied to the
-  // device in sparse form.
+  // Plans a factorization of a matrix of this shape; no payload is needed. After EnableBatching(),
+  // plans a batch with this matrix alone. `nonzeros` is set if the matrix is copied to the device
+  // in sparse form: its number of entries.
   absl::StatusOr<Estimate> PlanFor(const PackedMatrix& shape, std::optional<int64_t> nonzeros);
 
-  // PlanForPattern plans for a matrix whose pattern was factored before. Guess estimates for a
-  // matrix of which only the number of entries is known. It returns nullopt if a dense method would
-  // be selected.
+  // Plans a factorization of a matrix whose pattern was factored before.
   absl::StatusOr<Estimate> PlanForPattern(const SparseSummary& known, DType matrix_dtype);
+  // Estimates from the number of entries alone. Returns nullopt if a dense method would be
+  // selected.
   absl::StatusOr<std::optional<Estimate>> Guess(int64_t n, int64_t nonzeros, DType matrix_dtype);
 
   // Sets the expected order of a matrix in text form, for plans made before the text has been read.
   absl::Status ExpectOrder(int64_t n);
-  // Summary of the factor, as far as it is known before the factorization: order, types, unit
-  // diagonal. Requires Plan() or ExpectOrder().
+  // Returns the fields of the factor's summary that are known before the factorization: order,
+  // types, unit diagonal. Requires Plan() or ExpectOrder().
   FactorSummary Expected() const;
   bool keeps_matrix() const { return options_.keep_matrix; }
   std::vector<PayloadStep*> steps() override { return {this}; }
@@ -92,8 +92,8 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
     return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
   }
 
-  // Lets the result of Factor() keep the reservation that RefactorInFloat64() needs, until
-  // ShrinkToFactor().
+  // After this call, the result of Factor() keeps the reservation that RefactorInFloat64() needs.
+  // The caller releases it by ShrinkToFactor().
   void AllowFloat64Refactor() { may_refactor_ = true; }
 
   BatchForm<FactorResult>* batch_form() override { return batched_ ? this : nullptr; }
@@ -105,8 +105,8 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
     return result;
   }
 
-  // Factors the matrix, as Run() does. Unless AllowFloat64Refactor() applies, the reservation of
-  // the result covers only the bytes that it keeps.
+  // Factors the matrix, as Run() does. The reservation of the result covers only the bytes of the
+  // factor, unless AllowFloat64Refactor() was called.
   absl::StatusOr<NewFactor> Factor(ExecutionContext& context, StopRequested stop,
                                    CallTimings& timings);
 
@@ -114,8 +114,8 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   // enough, with a factor in the requested type.
   absl::Status RefactorInFloat64(ExecutionContext& context, StopRequested stop,
                                  CallTimings& timings, NewFactor& factor);
-  // After Factor(): whether the analysis or the method differs from the plan. Solves must then be
-  // planned again.
+  // After Factor(): returns true if the analysis or the method differs from the plan. Solves must
+  // then be planned again.
   bool changed() const { return sparse_.changed(); }
 
  private:
@@ -141,8 +141,7 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
                                                 const DynamicBatchTimings& batch,
                                                 CallTimings& timings) override;
   DynamicBatchShape BatchShape() const;
-  // Extends `estimate`, the estimate of a job that runs alone, to a job that may also run in a
-  // batch.
+  // `estimate` is for a job that runs alone. Extends it to a job that may also run in a batch.
   absl::Status PlanForBatch(const PackedMatrix& shape, Estimate& estimate);
 
   // The request.
@@ -153,8 +152,8 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   size_t promotion_bytes_ = 0;  // to promote last_ to its device
   int64_t expected_n_ = 0;
 
-  // Dense factorization. If low_ is set, it is tried first, and `options_` are the options of the
-  // fallback.
+  // Dense factorization. If low_ is set, it has the options of the first attempt, and `options_`
+  // has those of the fallback.
   FactorizeOptions options_;
   FactorPrecision precision_ = FactorPrecision::kFactorType;
   std::optional<FactorizeOptions> low_;

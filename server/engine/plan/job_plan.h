@@ -23,8 +23,8 @@ namespace crout {
 
 // Callbacks of a running job. Callable from any thread.
 struct JobControl {
-  StopRequested stop;  // whether the job must end
-  // The same, for factorizations. Also reports their finished columns.
+  StopRequested stop;  // returns true if the job must end
+  // The same for factorizations. Each call also reports the columns that are finished.
   StopRequested stop_factoring;
 };
 
@@ -40,8 +40,8 @@ class BatchForm {
   // Adds the job's system to the batch.
   virtual absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
                                   CallTimings& timings) = 0;
-  // Returns the result of a system that the batch processed. Not called for a system with an error,
-  // nor for a matrix that needs scaling, which Run() processes alone.
+  // Returns the result of a system that the batch processed. Not called for a system with an error.
+  // Not called for a matrix that needs scaling either: Run() processes it alone.
   virtual absl::StatusOr<Result> ExtractFromBatch(DynamicBatchSystem& system,
                                                   const DynamicBatchTimings& batch,
                                                   CallTimings& timings) = 0;
@@ -50,8 +50,8 @@ class BatchForm {
   ~BatchForm() = default;
 };
 
-// A job with a result of type `Result`. A transport uploads the payloads of steps(), by StepGroup,
-// and then lets a worker thread of the steps' device run the job. Not thread-safe.
+// A job with a result of type `Result`. A transport uploads the payloads of steps() with a
+// StepGroup. A worker thread of the steps' device then runs the job. Not thread-safe.
 template <class Result>
 class JobPlan {
  public:
@@ -65,8 +65,9 @@ class JobPlan {
   virtual int64_t columns() { return steps().front()->order(); }
   // The batch form; null if the job must run alone.
   virtual BatchForm<Result>* batch_form() { return nullptr; }
-  // Returns the result if the parsed payloads already prove the matrix singular, by an empty row or
-  // column. Called before memory for the matrix is reserved. May block.
+  // Returns the result if the parsed payloads prove that the matrix is singular, for example by an
+  // empty row. Returns nullopt otherwise. Called before memory for the matrix is reserved. May
+  // block.
   virtual absl::StatusOr<std::optional<Result>> FindSingular() { return std::optional<Result>(); }
   // Runs the job on a worker thread. Adds the times of its phases to `timings`. CANCELLED if
   // `control` stopped the job.
@@ -74,11 +75,10 @@ class JobPlan {
                                      CallTimings& timings) = 0;
 };
 
-// A factor and what a reply contains of it.
+// A factor, and the data of its members for a reply.
 struct FactorResult {
   NewFactor factor;  // its reservation covers the bytes that the factor keeps
-  // The figures of the members of a batch, as BatchFigures has them for a reply; null for a single
-  // matrix.
+  // Figures of the members of a batch, in the layout of BatchFigures; null for a single matrix.
   std::shared_ptr<const ReplyData> figures;
 };
 

@@ -15,8 +15,8 @@
 namespace crout {
 
 // Returns the options that do not depend on the order or the device. Resolve() sets the others.
-// INVALID_ARGUMENT for a type that does not fit the matrix, for a threshold outside (0, 1], and for
-// a precision: only FactorStep uses one, and it clears the field.
+// INVALID_ARGUMENT for a type that does not fit the matrix, and for a threshold outside (0, 1].
+// Also for a precision: FactorStep, which alone supports one, clears the field first.
 absl::StatusOr<FactorizeOptions> OptionsFor(const FactorRequest& request, DType matrix_dtype);
 
 // Selects the algorithm, and the solver for a condition estimate if one is requested. Returns

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A step is one payload of a job together with the part of the job that uses it. (Each step of a
-// series, see SeriesSteps, has up to three of these steps.)
+// A step of a job uploads one payload and does the part of the job that uses the payload. One step
+// of a series is a job with up to three payload steps (SeriesSteps).
 #ifndef CROUT_SERVER_ENGINE_PLAN_PAYLOAD_STEP_H_
 #define CROUT_SERVER_ENGINE_PLAN_PAYLOAD_STEP_H_
 
@@ -32,14 +32,14 @@ class PayloadStep {
   DeviceSlot& slot() { return slot_; }
   // Order of the job's matrix, for metrics and logs.
   virtual int64_t order() { return upload_.shape().rows; }
-  // Performs the expensive analysis that depends on this payload alone. Called between parsing and
-  // Plan(), on a thread that may block.
+  // Analyzes the payload, as far as this requires no other payload. May take long. Called between
+  // parsing and Plan(), on a thread that may block.
   virtual absl::Status Analyze(StopRequested stop) {
     (void)stop;
     return absl::OkStatus();
   }
-  // Plans a dense payload again after another payload of the call was analyzed. The dense payload
-  // is already admitted; reserves the additional memory that the new plan needs.
+  // Plans a dense payload again, after another payload of the call was analyzed. The dense payload
+  // has its memory already. Reserves the additional memory that the new plan needs.
   virtual absl::Status Replan() { return absl::OkStatus(); }
   // Checks the payload's shape against the request, plans the job and returns the memory it needs.
   // Requires that the shape is known.
@@ -55,8 +55,8 @@ class PayloadStep {
   PayloadStep(Engine& engine, const PayloadSpec& spec, const char* field, DeviceSlot& slot)
       : engine_(engine), slot_(slot), upload_(engine, spec, field) {}
 
-  // Counts the factor that the job computed in `seconds` and returns it. The factor takes over the
-  // whole device reservation.
+  // Returns the factor that the job computed in `seconds`, and reports it to JobEvents. The factor
+  // takes over the whole device reservation.
   NewFactor MakeNewFactor(Factorization made, double seconds);
   // Returns the reply data in `out`. Shrinks the host reservation to `bytes` and moves it into the
   // reply.

@@ -27,7 +27,7 @@ struct Complement {
 struct FactorAndComplement {
   NewFactor factor;           // of the leading block A11
   int64_t leading_order = 0;  // of A11
-  bool keeps_factor = true;   // false: A is sparse, and the factor is only to be described
+  bool keeps_factor = true;   // false: A is sparse; the factor is described but not cached
   Complement complement;      // empty if A11 is singular
 };
 
@@ -52,7 +52,7 @@ class SchurStep final : public PayloadStep, public JobPlan<FactorAndComplement> 
   int64_t columns() override {
     return sparse() ? upload_.shape().rows - kept_count() : options_.leading;
   }
-  // Finds nothing for a matrix factored as sparse.
+  // Returns nullopt if A is factored as a sparse matrix: Run() then reports a singular matrix.
   absl::StatusOr<std::optional<FactorAndComplement>> FindSingular() override;
   absl::StatusOr<FactorAndComplement> Run(ExecutionContext& context, const JobControl& control,
                                           CallTimings& timings) override;
@@ -61,7 +61,7 @@ class SchurStep final : public PayloadStep, public JobPlan<FactorAndComplement> 
   SchurStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
       : PayloadStep(engine, spec, "header.matrix", slot), sparse_(engine, slot) {}
 
-  // Whether A is factored as a sparse matrix. The factor of A11 is then not cached.
+  // Returns true if A is factored as a sparse matrix. The factor of A11 is then not cached.
   bool sparse() const { return sparse_.named() || !keep_.empty(); }
   SparseChoiceInput ChoiceInput() const {
     return {.request = &request_, .dense = &options_.factor};

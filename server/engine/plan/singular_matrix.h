@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Detects matrices that their parsed entries or their pattern show to be singular. The call is then
-// answered without a job.
+// Detects singular matrices by their parsed entries or their pattern. Their calls need no job.
 #ifndef CROUT_SERVER_ENGINE_PLAN_SINGULAR_MATRIX_H_
 #define CROUT_SERVER_ENGINE_PLAN_SINGULAR_MATRIX_H_
 

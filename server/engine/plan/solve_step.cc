@@ -18,10 +18,11 @@
 namespace crout {
 namespace {
 
-// Limit on the corrections of a solve. On every device, a float64 factorization costs less.
+// Largest number of corrections of a solve. More corrections would cost more than a factorization
+// in float64, on every device.
 constexpr int kMaxCorrections = 100;
 
-// Refinement steps that reduce the error of a solution by a sparse factor to roundoff.
+// Number of refinement steps after which the error of a solve with a sparse factor is roundoff.
 constexpr int kSparseRefinement = 2;
 
 // `Step` is SolveStep or BatchSolveStep.
@@ -86,8 +87,8 @@ class MatrixSolve final : public CachedSolve<SolveStep>, private BatchForm<Cache
   }
 };
 
-// Whether the factor is as dynamic batches produce it: dense, by the device's batch method, in the
-// type of the matrix. Only such a factor can be used in a dynamic batch.
+// Returns true if a dynamic batch can solve with the factor: it is dense, made by the device's
+// batch method, and has the type of the matrix. Dynamic batches make such factors.
 bool IsOfBatchMethod(const FactorCache::Pin& factor) {
   const BatchLu* const method = factor.slot().device->batch_lu();
   const FactorSummary& summary = factor.summary();
@@ -137,8 +138,8 @@ SolveOptions WithCorrections(SolveOptions options, const FactorSummary& factor, 
   options.verify &= has_matrix;
   if (factor.precision != FactorPrecision::kFactorType) options.max_corrections = kMaxCorrections;
   if (!factor.sparse || !has_matrix) return options;
-  // Refinement alone may not converge with an inaccurate factor: after perturbed pivots, large
-  // growth of the entries, or a solve of the probe with a large error.
+  // Refinement alone may not converge if the factor is inaccurate: it has perturbed pivots or large
+  // growth, or its test solve had a large error.
   if (IsUnstable(factor.sparse->numeric) || factor.is_poor()) {
     options.max_corrections = kMaxCorrections;
   } else {

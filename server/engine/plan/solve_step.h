@@ -39,8 +39,9 @@ struct ExpectedFactor {
 // Returns FAILED_PRECONDITION with the reason if the factor cannot be used to solve systems.
 absl::Status CheckSolvable(const FactorSummary& factor);
 
-// Returns `options` with the corrections and refinement steps that solutions by `factor` need to
-// reach roundoff. Without the matrix, nothing is verified, and sparse factors get none.
+// Returns `options` with the corrections and refinement steps after which the error of a solve with
+// `factor` is roundoff. Without the matrix, solutions are not verified, and the options of sparse
+// factors get no corrections or steps.
 SolveOptions WithCorrections(SolveOptions options, const FactorSummary& factor, bool has_matrix);
 
 class SolveStep final : public PayloadStep {
@@ -53,8 +54,8 @@ class SolveStep final : public PayloadStep {
       Engine& engine, const MatrixSpec& rhs, const SolveRequest& request, absl::string_view field,
       DeviceSlot& slot, std::function<ExpectedFactor()> expected, absl::StatusCode mismatch);
 
-  // Whether the request permits solving the system in `dtype` in a dynamic batch with other calls.
-  // `any_size` ignores EngineLimits::batching_max_order.
+  // Returns true if the request allows a solve in `dtype` in a dynamic batch with other calls. With
+  // `any_size`, the number of right-hand sides may exceed EngineLimits::batching_max_order.
   static bool CanBatch(const EngineLimits& limits, const MatrixSpec& rhs,
                        const SolveRequest& request, DType dtype, bool any_size);
   // Selects dynamic batching for this step. Call before Plan().
@@ -106,10 +107,9 @@ struct CachedSolution : Solution {
   bool promoted = false;  // the factor was copied back to its device
 };
 
-// Plans a solve with the factor that `pin` holds, of a matrix or of a batch. The plan keeps the
-// pin. Errors have the fields of `header.rhs` and `header.options`; FAILED_PRECONDITION for a
-// factor that cannot solve systems, and for right-hand sides of another kind or shape than the
-// factor's matrix.
+// Plans a solve with the factor of `pin`, which may be the factor of a batch. The plan keeps the
+// pin. Errors name fields of `header.rhs` and `header.options`. FAILED_PRECONDITION if the factor
+// cannot solve systems, or if the right-hand sides do not match its kind and shape.
 absl::StatusOr<std::unique_ptr<JobPlan<CachedSolution>>> PlanCachedSolve(
     Engine& engine, FactorCache::Pin pin, const MatrixSpec& rhs, const SolveRequest& request);
 

@@ -41,8 +41,8 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(Engine& engine, const std::string& 
                                              MatrixUpload& upload, AnalysisRequest request,
                                              StopRequested stop);
 
-// Reserves the additional memory of a factorization that postpones pivots, and evicts idle factors
-// for it. The new analysis applies only to the values of this matrix; later calls cannot reuse it.
+// Reserves the additional memory that a factorization needs to postpone pivots. Evicts idle factors
+// for it. The new analysis depends on the values of this matrix, so later calls cannot reuse it.
 class ReservedGrowth final : public SparseGrowth {
  public:
   // `memory` is the job's reservation on `slot`; both must outlive this object. `base` is the

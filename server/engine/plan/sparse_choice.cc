@@ -109,8 +109,8 @@ bool SparseChoice::ShouldAnalyze(int64_t n, int64_t nonzeros, const SparseChoice
     return false;
   }
   if (n > engine_.limits.max_n || !solver_method_.empty()) return true;
-  // An analysis may be wasted. Analyze only if the rough sparse prediction is well below the
-  // predicted dense time.
+  // The time of the analysis is wasted if the dense method is then chosen. Analyze only if the
+  // rough estimate of the sparse time is well below the predicted dense time.
   constexpr double kMaxSparseShare = 0.25;
   const DType dtype = input.dense->factor_dtype;
   const double dense = input.DenseSeconds(n);
@@ -229,8 +229,8 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
   SparseFactorizeOptions options;
   options.factor_dtype = dtype;
   CROUT_ASSIGN_OR_RETURN(options.method, WithSolver(method, dtype));
-  // Plan a fallback of the other kind. Fronts have room for every choice of pivots; methods without
-  // fronts choose pivots from all rows.
+  // Plan a fallback of the other kind. A method with fronts has enough memory whatever its pivots
+  // are. A method without fronts can choose pivots from all rows.
   for (const SparseLu* other : methods) {
     if (method.ProvidesFronts() != other->ProvidesFronts() && other->ProvidesEntries() &&
         other->SupportsSparse(dtype)) {

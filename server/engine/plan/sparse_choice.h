@@ -49,29 +49,29 @@ class SparseChoice {
   bool named() const { return !name_.empty(); }
   const std::string& name() const { return name_; }
 
-  // Allows factoring the matrix as sparse. Analyses are shared among the calls of `tenant`.
-  // `solver` is the requested solver: a solver for dense factors only disallows sparse factoring,
-  // and the solver of a sparse method restricts `auto` to that method.
+  // Allows factoring the matrix as sparse, unless `solver`, the requested solver, accepts only
+  // dense factors. If it is the solver of a sparse method, `auto` means this method. The calls of
+  // `tenant` share analyses.
   void Allow(std::string tenant, std::string_view solver = "auto");
   bool allowed() const { return allowed_; }
 
-  // Analyzes a parsed matrix if sparse factoring is allowed and may pay off. Plans a sparse
-  // factorization if the request, the solver or the order requires one or if it is predicted to be
-  // faster than the dense one. Call on a thread that may block.
+  // Analyzes a parsed matrix if sparse factoring is allowed and may be faster. Plans a sparse
+  // factorization if it is predicted to be faster than the dense one, or if the request, the solver
+  // or the order requires one. Call on a thread that may block.
   absl::Status Analyze(MatrixUpload& upload, const SparseChoiceInput& input, StopRequested stop);
   // Analyzes a matrix and plans a factorization that keeps the unknowns `keep` for a Schur
   // complement. UNIMPLEMENTED if no method computes Schur complements. The analysis is not shared
   // with later calls. Call on a thread that may block.
   absl::Status AnalyzeForSchur(MatrixUpload& upload, std::vector<int32_t> keep,
                                const SparseChoiceInput& input, StopRequested stop);
-  // Plans the factorization of a matrix with the analyzed pattern `known`, by the method predicted
-  // to be the fastest. With the method of `known`, the call is fast enough for a thread of
-  // the transport.
+  // Plans the factorization of a matrix with the analyzed pattern `known`, by the method that is
+  // predicted to be the fastest. If this is the method of `known`, the call is fast enough for a
+  // thread of the transport.
   absl::Status PlanForPattern(const SparseSummary& known, DType matrix_dtype,
                               const SparseChoiceInput& input);
 
-  // A rough estimate without the pattern. `method` is the sparse method that would be tried first;
-  // null if the matrix would not be analyzed.
+  // Rough estimate of a matrix with an unknown pattern. `method` is the sparse method that would be
+  // tried first; null if the matrix would not be analyzed.
   struct Guess {
     const SparseLu* method = nullptr;
     JobBytes bytes;
@@ -88,13 +88,13 @@ class SparseChoice {
   absl::StatusOr<Factorization> Factor(ExecutionContext& context, const Factorization* last,
                                        Buffer matrix, JobMemory& memory, StopRequested stop,
                                        KernelTimings& timings);
-  // Whether Factor() used another analysis or method than planned.
+  // Returns true if Factor() used another analysis or method than planned.
   bool changed() const { return changed_; }
-  // Predicts the summary of the factor. Assumes a perturbed pivot, so that a solve reserves the
-  // most memory that it could need.
+  // Predicts the summary of the factor. Assumes a perturbed pivot, because the solves of such a
+  // factor need the most memory.
   FactorSummary Expected() const;
 
-  // 0-based index of a row that no matching covers; -1 if the matching is complete.
+  // 0-based index of a row that the maximum matching leaves unmatched; -1 if all rows are matched.
   int64_t unmatched_row() const { return analysis_ == nullptr ? -1 : analysis_->unmatched_row; }
   // True if a row or column has no nonzero entry. The matrix is then not analyzed.
   bool has_empty_line() const { return has_empty_line_; }

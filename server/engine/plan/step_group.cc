@@ -42,9 +42,11 @@ absl::Status StepGroup::Admit(bool parsed, JobMemory memory) {
 }
 
 TaskSize StepGroup::PreparationSize() const {
-  // Seconds to parse and analyze one row, column or received byte, for the pattern of a grid.
+  // Estimated seconds for parsing and analyzing one row, column or received byte of a matrix with
+  // the pattern of a grid.
   constexpr double kSecondsOfElement = 1e-7;
-  // Limit for small tasks, about 0.3 s. Matching and ordering take up to order x elements steps.
+  // Largest number of steps of a small task, about 0.3 s. Matching and ordering take at most
+  // order x elements steps.
   constexpr double kMaxSmallSteps = 1e8;
   double elements = 0;
   double steps = 0;

@@ -38,8 +38,8 @@ class StepGroup {
   DeviceSlot& slot() const { return steps_.front()->slot(); }
 
   bool any_parsed() const;
-  // Whether device memory for the dense payloads can be allocated from cached memory, without
-  // blocking.
+  // Returns true if cached device memory suffices for the dense payloads, so that AdmitDense does
+  // not block.
   bool HasCachedMemory() const;
 
   // Memory of the steps whose payloads need no parsing. They take parts of one reservation.
@@ -48,9 +48,9 @@ class StepGroup {
 
   // Size of the work of Analyze() and Assemble(), estimated from the headers of the payloads.
   TaskSize PreparationSize() const;
-  // Parses and analyzes the payloads, then plans the dense steps again where that changes them.
-  // `stop` is polled; the analysis of a step polls stop_analysis(step). CANCELLED if either is
-  // true.
+  // Parses and analyzes the payloads. Then plans the dense steps again if the analysis changes
+  // their plans. Polls `stop`; the analysis of a step polls stop_analysis(step). CANCELLED if one
+  // of them returns true.
   absl::Status Analyze(StopRequested stop,
                        const std::function<bool(PayloadStep& step)>& stop_analysis);
   // Reserves the memory of the parsed payloads and writes them to the device. CANCELLED by `stop`.

@@ -27,7 +27,8 @@ constexpr int kReleasingThreads = 2;
 // rate of PCI Express.
 constexpr double kEvictionRate = 10e9;
 
-// Availability of a device's memory for a job. Rank prefers the smaller value.
+// Availability of a device's memory for a job: at once, after running jobs have ended, or never.
+// Rank prefers the smaller value.
 enum class Availability : uint8_t { kNow, kLater, kNever };
 
 // Returns whether a job of `bytes` fits into the device's budget, with idle cached factors evicted

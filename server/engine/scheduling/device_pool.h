@@ -77,7 +77,7 @@ struct DeviceSlot {
   // Bytes of the budget held by idle cached factors, which can be evicted. Updated by the cache.
   std::atomic<size_t> idle_bytes = 0;
   ExpectedJobs expected;
-  std::atomic<int64_t> chosen_at = 0;  // the pool's choice count when last chosen
+  std::atomic<int64_t> chosen_at = 0;  // number of the pool's choice that last chose this device
 
   // Work that may block on the device runs on the device's own threads, so that a slow device does
   // not delay the others.
@@ -135,8 +135,7 @@ class DevicePool {
 
   bool any_healthy() const;
 
-  // Stops every scheduler, then joins the `releasing` threads, which first finish their queued
-  // tasks.
+  // Stops every scheduler. Then waits for the tasks of the `releasing` threads and joins them.
   void Stop();
 
  private:

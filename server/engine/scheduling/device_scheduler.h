@@ -86,8 +86,9 @@ class DeviceScheduler final : public JobScheduler {
   void Run(size_t stream, DequeuedJobs& dequeued) override;
   absl::Status Refusal() const override;
 
-  // Returns the job that `stream` starts now. This is the first job in turn that the stream may
-  // run. While that job waits for its batch to fill, it is the first job that does not wait.
+  // Returns the job that `stream` starts now: the first in turn of the jobs that the stream may
+  // run. While that job waits for its batch to fill, returns the first job that does not wait, if
+  // any.
   std::optional<Queue::Position> Startable(size_t stream, Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns true if `first`, the first job in turn, still waits for its batch to fill.
@@ -99,8 +100,8 @@ class DeviceScheduler final : public JobScheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns false if the stream is reserved for small jobs and the job is not small.
   bool MayRun(size_t stream, const QueuedJob& job) const;
-  // Returns the earliest time at which the batch delay of a queued job ends, or nothing if no job
-  // that `stream` may run is queued.
+  // Returns the earliest time at which the batch delay of a queued job ends. Returns nothing if no
+  // job that `stream` may run is queued.
   std::optional<Clock::time_point> EndOfBatchDelay(size_t stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -114,7 +115,7 @@ class DeviceScheduler final : public JobScheduler {
   // Capacity for the largest batch is reserved at construction.
   std::vector<std::vector<std::shared_ptr<Job>>> batches_;
 
-  // Time since which a stream has held back jobs for a batch to fill.
+  // Time at which a stream began to hold jobs back for their batch to fill.
   std::optional<Clock::time_point> awaiting_since_ ABSL_GUARDED_BY(mutex_);
 };
 

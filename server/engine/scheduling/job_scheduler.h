@@ -196,8 +196,9 @@ class JobScheduler {
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(join_mutex_);
 };
 
-// Not thread-safe. Work is everything that runs outside the threads of the transport, including the
-// job. Pieces of work may overlap, because a job can start before the task that queued it ends.
+// The job of a call, and the count of the call's work in progress. Work is everything that runs
+// outside the threads of the transport: the job and tasks. Pieces of work may overlap, because a
+// job can start before the task that queued it ends. Not thread-safe.
 class JobTicket {
  public:
   using Clock = QueuedJob::Clock;
@@ -210,8 +211,8 @@ class JobTicket {
     job_ = std::move(job);
     return absl::OkStatus();
   }
-  // Releases the job after it has left the queue, because it runs or was dropped. The job refers to
-  // its call, which owns the ticket: releasing it breaks the cycle.
+  // Releases the reference to a job that has left the queue, because it runs or was dropped. This
+  // breaks a cycle: the job refers to its call, and the call owns the ticket.
   void ReleaseJob() { job_.reset(); }
   // Number of jobs ahead of the queued job; 0 if none is queued.
   size_t JobsAhead() const { return job_ == nullptr ? 0 : scheduler_->JobsAhead(job_.get()); }

@@ -184,7 +184,8 @@ absl::StatusOr<std::optional<FactorInfo>> Series::Store(SeriesAnswer& answer) {
   UpdateModel(answer);
   std::optional<FactorInfo> made;
   ++age_;
-  if (answer.has_new_matrix) last_matrix_ = LastMatrix::kUnavailable;  // unless it is kept below
+  // A new matrix is available only if it is cached below.
+  if (answer.has_new_matrix) last_matrix_ = LastMatrix::kUnavailable;
   if (answer.factor) {
     CROUT_ASSIGN_OR_RETURN(made, StoreFactor(*std::move(answer.factor)));
     update_rank_ = 0;

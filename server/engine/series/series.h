@@ -25,8 +25,8 @@ namespace crout {
 // releases them, except the factor. Not thread-safe.
 class Series {
  public:
-  // `factor` is the cached factor that the first step may reuse. A new factor is cached with
-  // `insert`, the other entries with `entry_lease`.
+  // `factor` is the cached factor that the first step may reuse. `insert` has the cache options of
+  // new factors; `entry_lease` is the lease of the other entries.
   Series(Engine& engine, SeriesRequest request, InsertOptions insert, absl::Duration entry_lease,
          std::optional<Handle> factor);
   Series(const Series&) = delete;  // the steps refer to the series
@@ -53,8 +53,7 @@ class Series {
   const std::string& entry_digest() const { return entries_.digest; }
 
  private:
-  // Location of the previous step's matrix: not available, cached with the factor, or cached as
-  // cached_matrix_.
+  // Location of the previous step's matrix: none, with the cached factor, or in cached_matrix_.
   enum class LastMatrix { kUnavailable, kWithFactor, kCached };
 
   // Pins factor_. If the factor of an earlier step is gone, resets factor_ instead.
@@ -74,7 +73,7 @@ class Series {
   const InsertOptions insert_;
   const absl::Duration entry_lease_;
   std::optional<SeriesModel> model_;  // created when a step first requests an iteration budget
-  // Seconds of the last step's factorization before model_ exists; 0: it made no factor.
+  // Used while model_ does not exist: seconds of the last step's factorization; 0: there was none.
   double first_seconds_ = 0;
   std::optional<Handle> factor_;
   std::optional<Handle> cached_matrix_;

@@ -22,12 +22,12 @@
 namespace crout {
 namespace {
 
-// Iteration limit with a forced strategy: GMRES runs as long as it makes progress.
+// Iteration limit for the strategies REUSE and UPDATE. GMRES may run as long as it makes progress.
 constexpr int kForcedMaxIterations = 300;
 // Iteration limit if the factor belongs to the matrix of the step.
 constexpr int kSameMatrixMaxIterations = 20;
-// Assumed number of iterations of a step with the existing factor, for queue and progress
-// estimates.
+// Assumed number of iterations of a step with the existing factor, for estimates of queue and
+// progress.
 constexpr int kUsualIterations = 5;
 
 // Payload of a step that uploads no matrix.

@@ -23,7 +23,7 @@ namespace crout {
 // Pinned cache entries that a step starts from. All are on one device.
 struct SeriesPins {
   std::optional<FactorCache::Pin> factor;    // can solve systems
-  std::optional<FactorCache::Pin> singular;  // instead of `factor`: cannot solve systems
+  std::optional<FactorCache::Pin> singular;  // the cached factor if it cannot solve systems
   std::optional<FactorCache::Pin> matrix;    // previous matrix, unless cached with the factor
   std::optional<FactorCache::Pin> solution;  // X of the previous step
   int64_t update_rank = 0;                   // see SeriesMatrix::update_rank
