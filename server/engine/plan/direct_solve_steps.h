@@ -17,7 +17,7 @@ namespace crout {
 
 class DirectSolveSteps final : public StepPair, public JobPlan<FactorAndSolution> {
  public:
-  // Returns true if the request names an algorithm that leaves no factors, of any device of this
+  // Returns true if the algorithm that the request names leaves no factors on some device of this
   // server.
   static bool IsRequested(const Engine& engine, const FactorRequest& request);
 
