@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/bench/lu_runs.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout {
 namespace {

@@ -39,8 +39,8 @@
 #include "tests/bench/cudss.h"
 #include "tests/bench/gpu_fronts.h"
 #include "tests/bench/sparse_cases.h"
-#include "tests/support/maxwell.h"
-#include "tests/support/sparse_families.h"
+#include "tests/support/matrices/maxwell.h"
+#include "tests/support/matrices/sparse_families.h"
 
 namespace crout {
 namespace {

@@ -3,7 +3,7 @@
 // Compares sparse LU on the host, by the method that `auto` chooses, with UMFPACK, SuperLU (COLAMD)
 // and KLU with their defaults, in turn on the same matrices. Each round has a factorization with
 // its analysis, a factorization of the same pattern, and a solve for one right-hand side. FAMILY is
-// a name in tests/support/sparse_families.h.
+// a name in tests/support/matrices/sparse_families.h.
 //   host_sparse_bench [ROUNDS [FAMILY ...]] > RESULT.json
 #include <omp.h>
 
@@ -28,7 +28,7 @@
 #include "tests/bench/bench_result.h"
 #include "tests/bench/sparse_cases.h"
 #include "tests/bench/sparse_libraries.h"
-#include "tests/support/sparse_families.h"
+#include "tests/support/matrices/sparse_families.h"
 
 namespace crout {
 namespace {

@@ -24,8 +24,8 @@
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/ordering_process.h"
 #include "tests/bench/bench_result.h"
-#include "tests/support/matrices.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/matrices.h"
+#include "tests/support/matrices/sparse_gallery.h"
 
 namespace crout {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tests/client/fake_service.h"
-#include "tests/support/eventually.h"
-#include "tests/support/gate.h"
+#include "tests/support/timing/eventually.h"
+#include "tests/support/timing/gate.h"
 
 namespace crout::factor_test {
 namespace {

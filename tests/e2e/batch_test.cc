@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "tests/e2e/daemon.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 

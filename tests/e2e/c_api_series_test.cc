@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/c_api.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
 
 namespace crout::e2e::c_api_series_test {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tests/e2e/c_api.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
 
 namespace crout::e2e::c_api_test {

@@ -23,7 +23,7 @@
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/process.h"
-#include "tests/support/token_authority.h"
+#include "tests/support/peers/token_authority.h"
 
 namespace crout::e2e::callers_test {
 namespace {

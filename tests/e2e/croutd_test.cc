@@ -19,7 +19,7 @@
 #include "server/croutd.h"
 #include "server/devices.h"
 #include "tests/e2e/failpoint_channel.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/fakes/fake_device.h"
 
 namespace {
 

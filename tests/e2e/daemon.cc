@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "tests/support/http_peer.h"
+#include "tests/support/peers/http_peer.h"
 
 namespace crout::e2e {
 namespace {

@@ -13,7 +13,7 @@
 #include "crout/client.h"
 #include "tests/e2e/failpoint_channel.h"
 #include "tests/e2e/process.h"
-#include "tests/support/eventually.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout::e2e {
 

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "tests/support/failpoints.h"
+#include "tests/support/timing/failpoints.h"
 
 namespace crout::e2e {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "tests/support/eventually.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout::e2e {
 namespace {

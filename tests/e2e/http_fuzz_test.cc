@@ -16,7 +16,7 @@
 
 #include "absl/time/clock.h"
 #include "tests/e2e/daemon.h"
-#include "tests/support/http_peer.h"
+#include "tests/support/peers/http_peer.h"
 
 namespace crout::e2e::http_fuzz_test {
 namespace {

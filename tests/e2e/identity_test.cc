@@ -26,7 +26,7 @@
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/raw_calls.h"
-#include "tests/support/http_peer.h"
+#include "tests/support/peers/http_peer.h"
 
 namespace crout::e2e::identity_test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "kernels/util/sanitizers.h"
 #include "tests/e2e/daemon.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::e2e::memory_return_test {

@@ -17,7 +17,7 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/jobs/direct_solve.h"
 #include "tests/e2e/daemon.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::e2e::methods_test {

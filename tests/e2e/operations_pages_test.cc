@@ -12,7 +12,7 @@
 
 #include "absl/time/time.h"
 #include "tests/e2e/daemon.h"
-#include "tests/support/http_peer.h"
+#include "tests/support/peers/http_peer.h"
 
 namespace crout::e2e::operations_pages_test {
 namespace {

@@ -16,7 +16,7 @@
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/process.h"
 #include "tests/server/scrape.h"
-#include "tests/support/token_authority.h"
+#include "tests/support/peers/token_authority.h"
 
 namespace crout::e2e::pages_tls_test {
 namespace {

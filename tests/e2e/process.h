@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "tests/support/eventually.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout::e2e {
 

@@ -13,7 +13,7 @@
 
 #include "crout/batch.h"
 #include "tests/e2e/daemon.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 

@@ -21,7 +21,7 @@
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
 #include "tests/e2e/http2_frames.h"
-#include "tests/support/http_peer.h"
+#include "tests/support/peers/http_peer.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::e2e::reset_flood_test {

@@ -23,7 +23,7 @@
 #include "tests/e2e/certificates.h"
 #include "tests/e2e/daemon.h"
 #include "tests/server/scrape.h"
-#include "tests/support/http_peer.h"
+#include "tests/support/peers/http_peer.h"
 
 namespace crout::e2e::tls_test {
 namespace {

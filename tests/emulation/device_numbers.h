@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/cuda/device/complex.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout::cuda {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout::cuda::echelon_emulation_test {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "kernels/host/icm/published_run.h"
 #include "kernels/icm/sections.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout::cuda::published_icm_emulation_test {
 namespace {

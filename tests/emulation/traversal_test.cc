@@ -21,7 +21,7 @@
 #include "kernels/sparse/ordering_process.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/sparse_lu_testing.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::cuda::traversal_test {

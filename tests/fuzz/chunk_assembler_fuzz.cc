@@ -32,8 +32,8 @@
 #include "server/engine/upload/matrix_upload.h"
 #include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/wire.h"
-#include "tests/support/eventually.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "server/net/http_server.h"
-#include "tests/support/http_peer.h"
+#include "tests/support/peers/http_peer.h"
 
 namespace crout {
 namespace {

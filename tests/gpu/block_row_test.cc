@@ -12,7 +12,7 @@
 #include "kernels/cuda/blocked/interchange_rows.h"
 #include "tests/gpu/kernel_test.h"
 #include "tests/gpu/wide.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout::cuda::block_row_test {
 namespace {

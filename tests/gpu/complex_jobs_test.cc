@@ -11,8 +11,8 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/direct_solve.h"
 #include "tests/gpu/gpu_testing.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::complex_jobs_test {

@@ -15,8 +15,8 @@
 #include "kernels/scalar.h"
 #include "tests/gpu/gpu_testing.h"
 #include "tests/gpu/jobs.h"
-#include "tests/support/method_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/method_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::complex_methods_test {

@@ -10,8 +10,8 @@
 #include "kernels/numerics/judgment.h"
 #include "kernels/util/status_macros.h"
 #include "tests/gpu/jobs.h"
-#include "tests/support/gallery.h"
-#include "tests/support/hard_matrices.h"
+#include "tests/support/matrices/gallery.h"
+#include "tests/support/matrices/hard_matrices.h"
 
 namespace crout::echelon_test {
 namespace {

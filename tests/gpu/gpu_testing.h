@@ -13,7 +13,7 @@
 #include "kernels/factorization.h"
 #include "kernels/host/device/host_device.h"
 #include "tests/gpu/vectors.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/runners/job_runner.h"
 
 namespace crout {
 

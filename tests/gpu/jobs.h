@@ -13,7 +13,7 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "tests/gpu/gpu_testing.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout {
 

@@ -11,7 +11,7 @@
 #include "kernels/numerics/operands.h"
 #include "tests/gpu/gpu_testing.h"
 #include "tests/gpu/jobs.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
 
 namespace crout::krylov_test {

@@ -13,7 +13,7 @@
 #include "kernels/jobs/solve.h"
 #include "kernels/util/stopwatch.h"
 #include "tests/gpu/jobs.h"
-#include "tests/support/failpoints.h"
+#include "tests/support/timing/failpoints.h"
 
 namespace crout::large_test {
 namespace {

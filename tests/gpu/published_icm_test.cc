@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "kernels/jobs/factorize.h"
 #include "tests/gpu/jobs.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
 
 namespace crout::published_icm_test {

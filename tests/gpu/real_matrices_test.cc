@@ -6,7 +6,7 @@
 
 #include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
 
 namespace crout::real_matrices_test {

@@ -9,9 +9,9 @@
 #include "gmock/gmock.h"
 #include "kernels/jobs/solve.h"
 #include "tests/gpu/jobs.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
-#include "tests/support/solve_cases.h"
+#include "tests/support/runners/job_runner.h"
+#include "tests/support/runners/solve_cases.h"
 
 namespace crout::solve_test {
 namespace {

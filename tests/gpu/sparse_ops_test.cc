@@ -12,7 +12,7 @@
 #include "kernels/numerics/operands.h"
 #include "kernels/scalar.h"
 #include "tests/gpu/jobs.h"
-#include "tests/support/packed_sparse.h"
+#include "tests/support/matrices/packed_sparse.h"
 
 namespace crout::sparse_ops_test {
 namespace {

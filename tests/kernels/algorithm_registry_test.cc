@@ -6,10 +6,10 @@
 
 #include "gmock/gmock.h"
 #include "kernels/host/device/host_device.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/plain_direct_solver.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/fakes/plain_direct_solver.h"
+#include "tests/support/fakes/toy_lu.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/toy_lu.h"
 
 namespace crout::algorithm_registry_test {
 namespace {

@@ -16,10 +16,10 @@
 #include "kernels/sparse/ordering_process.h"
 #include "tests/kernels/jobs/batch_jobs_testing.h"
 #include "tests/kernels/jobs/sparse_job_testing.h"
-#include "tests/support/device_under_test.h"
-#include "tests/support/hard_matrices.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/matrices/hard_matrices.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/device_under_test.h"
+#include "tests/support/runners/job_runner.h"
 
 namespace crout::testing::hard_gallery_test {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "kernels/host/device/host_device.h"
-#include "tests/support/device_under_test.h"
+#include "tests/support/runners/device_under_test.h"
 
 namespace crout::testing {
 

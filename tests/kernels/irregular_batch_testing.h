@@ -14,8 +14,8 @@
 
 #include "kernels/host/irr_lu/irr_lu.h"
 #include "kernels/scalar.h"
-#include "tests/support/gallery.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/gallery.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 
@@ -48,7 +48,7 @@ Member<T> RandomMember(int64_t rows, int64_t cols, uint64_t seed) {
 }
 
 // Returns 217 Newton matrices of combustion chemistry, from three mechanisms; none without the
-// shared matrices (tests/support/matrices.h).
+// shared matrices (tests/support/matrices/matrices.h).
 inline std::vector<Member<double>> SeqPele() {
   std::vector<Member<double>> members;
   for (const RealMatrix& real : RealMatrixIndex()) {

@@ -13,8 +13,8 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/krylov_ops.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::matrix_ops_test {

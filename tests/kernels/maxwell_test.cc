@@ -2,7 +2,7 @@
 
 // Tests the published Maxwell problem: its sizes, the convergence of its solutions to the exact
 // field, and the multifrontal method applied to it.
-#include "tests/support/maxwell.h"
+#include "tests/support/matrices/maxwell.h"
 
 #include <cmath>
 #include <complex>

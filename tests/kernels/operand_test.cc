@@ -16,10 +16,10 @@
 #include "kernels/numerics/operands.h"
 #include "kernels/numerics/refinement.h"
 #include "kernels/numerics/residual_check.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/matrices/triplets.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/triplets.h"
 
 namespace crout::testing::operand_test {
 namespace {

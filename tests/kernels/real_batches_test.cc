@@ -8,7 +8,7 @@
 #include "kernels/lu_algorithm.h"
 #include "tests/bench/crout_bench/poisson_cube.h"
 #include "tests/kernels/jobs/batch_jobs_testing.h"
-#include "tests/support/device_under_test.h"
+#include "tests/support/runners/device_under_test.h"
 
 namespace crout::testing::real_batches_test {
 namespace {

@@ -10,9 +10,9 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/util/sanitizers.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::real_matrices_test {

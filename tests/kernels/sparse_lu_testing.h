@@ -16,8 +16,8 @@
 #include "absl/functional/function_ref.h"
 #include "kernels/matrix.h"
 #include "kernels/sparse_view.h"
-#include "tests/support/gallery.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/gallery.h"
+#include "tests/support/matrices/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

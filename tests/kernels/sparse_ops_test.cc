@@ -10,9 +10,9 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/numerics/operands.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/packed_sparse.h"
+#include "tests/support/matrices/packed_sparse.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::sparse_ops_test {

@@ -23,9 +23,9 @@
 #include "kernels/util/sanitizers.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/jobs/sparse_job_testing.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::sparse_oracle_test {

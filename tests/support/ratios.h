@@ -11,7 +11,7 @@
 
 #include "kernels/lu_algorithm.h"
 #include "kernels/matrix.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout::testing {
 

@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/host/device/host_device.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::bench::accuracy_test {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/bench/crout_bench/mean_curvature.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::bench::families_test {

@@ -6,8 +6,8 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/sanitizers.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::block_lu_test {

@@ -2,8 +2,8 @@
 
 // Tests Crout's direct method: the pivoting rules of cmpp, and cm without pivoting.
 #include "kernels/host/device/host_device.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::crout_method_test {

@@ -9,8 +9,8 @@
 
 #include "gtest/gtest.h"
 #include "kernels/host/device/host_device.h"
-#include "tests/support/failpoints.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/timing/failpoints.h"
 
 namespace crout::calibration_test {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/host/device/host_info.h"
-#include "tests/support/eventually.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout::testing::core_budget_test {
 namespace {

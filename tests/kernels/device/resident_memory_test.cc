@@ -6,7 +6,7 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/sanitizers.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::resident_memory_test {

@@ -10,8 +10,8 @@
 
 #include "gtest/gtest.h"
 #include "kernels/host/device/host_device.h"
-#include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout::testing::strips_test {
 namespace {

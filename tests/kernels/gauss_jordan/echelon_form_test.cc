@@ -14,8 +14,8 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/numerics/judgment.h"
 #include "kernels/util/status_macros.h"
-#include "tests/support/gallery.h"
-#include "tests/support/hard_matrices.h"
+#include "tests/support/matrices/gallery.h"
+#include "tests/support/matrices/hard_matrices.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::echelon_form_test {

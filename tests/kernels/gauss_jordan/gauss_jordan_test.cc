@@ -4,8 +4,8 @@
 // matrices.
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/sanitizers.h"
-#include "tests/support/method_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/method_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::gauss_jordan_test {

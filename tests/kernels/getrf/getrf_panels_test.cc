@@ -5,8 +5,8 @@
 
 #include "gtest/gtest.h"
 #include "kernels/host/device/host_device.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::getrf_panels_test {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/host/device/host_device.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::icm_failures_test {

@@ -11,9 +11,9 @@
 #include "gmock/gmock.h"
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/sanitizers.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::published_icm_test {

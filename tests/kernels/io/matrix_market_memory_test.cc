@@ -15,7 +15,7 @@
 #include "kernels/io/matrix_market_reader.h"
 #include "kernels/util/mutex.h"
 #include "tests/kernels/io/matrix_market_testing.h"
-#include "tests/support/counted_heap.h"
+#include "tests/support/memory/counted_heap.h"
 
 namespace crout::matrix_market_memory_test {
 namespace {

@@ -18,7 +18,7 @@
 #include "kernels/stop_requested.h"
 #include "kernels/util/thread_pool.h"
 #include "tests/kernels/io/matrix_market_testing.h"
-#include "tests/support/gate.h"
+#include "tests/support/timing/gate.h"
 
 namespace crout::matrix_market_reader_test {
 namespace {

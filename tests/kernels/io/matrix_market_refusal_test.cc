@@ -10,7 +10,7 @@
 
 #include "kernels/util/thread_pool.h"
 #include "tests/kernels/io/matrix_market_testing.h"
-#include "tests/support/refused_allocations.h"
+#include "tests/support/memory/refused_allocations.h"
 
 namespace crout::matrix_market_refusal_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "tests/kernels/jobs/batch_jobs_testing.h"
-#include "tests/support/device_under_test.h"
+#include "tests/support/runners/device_under_test.h"
 
 namespace crout::testing::batch_jobs_test {
 namespace {

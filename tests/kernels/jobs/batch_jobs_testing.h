@@ -17,8 +17,8 @@
 #include "kernels/jobs/batch/batch_solve.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/irregular_batch_testing.h"
-#include "tests/support/counting_resource.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/memory/counting_resource.h"
+#include "tests/support/runners/job_runner.h"
 
 namespace crout::testing {
 

@@ -9,7 +9,7 @@
 
 #include "kernels/host/methods.h"
 #include "tests/kernels/jobs/batch_jobs_testing.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/fakes/fake_device.h"
 
 namespace crout::testing::batch_plan_test {
 namespace {

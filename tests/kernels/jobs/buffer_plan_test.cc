@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/util/size_class.h"
-#include "tests/support/counting_resource.h"
+#include "tests/support/memory/counting_resource.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::buffer_plan_test {

@@ -10,8 +10,8 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::cancellation_test {

@@ -15,10 +15,10 @@
 #include "kernels/jobs/direct_solve.h"
 #include "kernels/jobs/schur.h"
 #include "kernels/util/status_macros.h"
-#include "tests/support/device_under_test.h"
-#include "tests/support/gallery.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/device_under_test.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::complex_jobs_test {

@@ -6,9 +6,9 @@
 
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/packed_sparse.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/matrices/packed_sparse.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::device_memory_test {

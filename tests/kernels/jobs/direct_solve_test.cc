@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/support/fake_device.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/plain_direct_solver.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/fakes/plain_direct_solver.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::direct_solve_test {

@@ -12,10 +12,10 @@
 #include "gtest/gtest.h"
 #include "kernels/jobs/batch/dynamic_batch.h"
 #include "kernels/memory.h"
-#include "tests/support/device_under_test.h"
-#include "tests/support/gallery.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/device_under_test.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::dynamic_batch_test {

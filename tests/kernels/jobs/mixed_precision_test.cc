@@ -14,11 +14,11 @@
 #include "kernels/jobs/factorize_mixed.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/status_macros.h"
-#include "tests/support/device_under_test.h"
-#include "tests/support/gallery.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/packed_sparse.h"
+#include "tests/support/matrices/gallery.h"
+#include "tests/support/matrices/packed_sparse.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/device_under_test.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::mixed_precision_test {

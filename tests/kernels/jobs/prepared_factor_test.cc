@@ -6,9 +6,9 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/gallery.h"
-#include "tests/support/preparing_solver.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/fakes/preparing_solver.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::prepared_factor_test {

@@ -8,9 +8,9 @@
 
 #include "kernels/jobs/factorize.h"
 #include "kernels/numerics/schur_probe.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/fakes/fake_device.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::schur_test {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tests/kernels/jobs/series_step_testing.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/fakes/fake_device.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 

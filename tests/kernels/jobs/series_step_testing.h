@@ -19,9 +19,9 @@
 
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/series/series_step.h"
-#include "tests/support/device_under_test.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/packed_sparse.h"
+#include "tests/support/matrices/packed_sparse.h"
+#include "tests/support/runners/device_under_test.h"
+#include "tests/support/runners/job_runner.h"
 
 namespace crout::testing::series_steps {
 

@@ -11,10 +11,10 @@
 #include "kernels/jobs/solve.h"
 #include "kernels/numerics/operands.h"
 #include "kernels/util/size_class.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/job_runner.h"
-#include "tests/support/packed_sparse.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/matrices/packed_sparse.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::sparse_factorize_test {

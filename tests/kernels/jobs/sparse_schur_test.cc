@@ -19,7 +19,7 @@
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/jobs/sparse_job_testing.h"
 #include "tests/kernels/multifrontal/multifrontal_testing.h"
-#include "tests/support/device_under_test.h"
+#include "tests/support/runners/device_under_test.h"
 
 namespace crout::testing::sparse_schur_test {
 namespace {

@@ -3,8 +3,8 @@
 // Tests that a job, even one that ends early, frees its upload only after the copy to it has ended.
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::upload_lifetime_test {

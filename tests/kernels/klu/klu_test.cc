@@ -16,7 +16,7 @@
 #include "kernels/stop_requested.h"
 #include "kernels/util/sanitizers.h"
 #include "tests/kernels/sparse_lu_testing.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 
 namespace crout::testing::klu_test {
 namespace {

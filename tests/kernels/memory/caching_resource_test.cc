@@ -11,7 +11,7 @@
 
 #include "kernels/host/device/host_memory.h"
 #include "kernels/util/size_class.h"
-#include "tests/support/refused_allocations.h"
+#include "tests/support/memory/refused_allocations.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::caching_resource_test {

@@ -12,7 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/host/device/host_device.h"
-#include "tests/support/gate.h"
+#include "tests/support/timing/gate.h"
 
 namespace crout::staging_pool_test {
 namespace {

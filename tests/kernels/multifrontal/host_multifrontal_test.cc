@@ -14,8 +14,8 @@
 #include "kernels/host/multifrontal/schedule.h"
 #include "kernels/util/sanitizers.h"
 #include "tests/kernels/sparse_lu_testing.h"
-#include "tests/support/sparse_classes.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/sparse_classes.h"
+#include "tests/support/matrices/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::host_multifrontal_test {

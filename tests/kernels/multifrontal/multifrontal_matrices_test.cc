@@ -15,8 +15,8 @@
 #include "kernels/util/sanitizers.h"
 #include "kernels/util/status_macros.h"
 #include "tests/kernels/multifrontal/multifrontal_testing.h"
-#include "tests/support/device_under_test.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
+#include "tests/support/runners/device_under_test.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::multifrontal_matrices_test {

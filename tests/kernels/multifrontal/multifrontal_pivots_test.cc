@@ -12,9 +12,9 @@
 
 #include "kernels/sparse/delayed_pivots.h"
 #include "tests/kernels/multifrontal/multifrontal_testing.h"
-#include "tests/support/device_under_test.h"
-#include "tests/support/sparse_classes.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/sparse_classes.h"
+#include "tests/support/matrices/sparse_gallery.h"
+#include "tests/support/runners/device_under_test.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::multifrontal_pivots_test {

@@ -14,8 +14,8 @@
 
 #include "kernels/sparse/ordering_process.h"
 #include "tests/kernels/multifrontal/multifrontal_testing.h"
-#include "tests/support/device_under_test.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/sparse_gallery.h"
+#include "tests/support/runners/device_under_test.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::perturbed_pivots_test {

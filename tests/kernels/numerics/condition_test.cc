@@ -9,8 +9,8 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/numerics/norm_estimator.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::condition_test {

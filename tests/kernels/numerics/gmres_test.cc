@@ -15,8 +15,8 @@
 #include "kernels/numerics/factor_solver.h"
 #include "kernels/numerics/operands.h"
 #include "kernels/numerics/refinement.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::gmres_test {

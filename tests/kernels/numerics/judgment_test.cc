@@ -13,10 +13,10 @@
 
 #include "gmock/gmock.h"
 #include "kernels/jobs/assess_solution.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/gallery.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::judgment_test {

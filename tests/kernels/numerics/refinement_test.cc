@@ -3,8 +3,8 @@
 // Tests iterative refinement: with a float32 factor of a float64 matrix, the backward error reaches
 // the roundoff of float64.
 #include "kernels/host/device/host_device.h"
-#include "tests/support/job_runner.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::refinement_test {

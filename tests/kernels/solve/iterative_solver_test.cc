@@ -7,7 +7,7 @@
 #include <complex>
 
 #include "kernels/host/device/host_device.h"
-#include "tests/support/method_runner.h"
+#include "tests/support/runners/method_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::iterative_solver_test {

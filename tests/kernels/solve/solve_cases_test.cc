@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Runs the shared solve tests on the host.
-#include "tests/support/solve_cases.h"
+#include "tests/support/runners/solve_cases.h"
 
 #include "gtest/gtest.h"
 #include "kernels/host/device/host_device.h"

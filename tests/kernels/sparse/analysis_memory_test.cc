@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/delayed_pivots.h"
-#include "tests/support/counted_heap.h"
-#include "tests/support/gallery.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/gallery.h"
+#include "tests/support/matrices/sparse_gallery.h"
+#include "tests/support/memory/counted_heap.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::analysis_memory_test {

@@ -17,7 +17,7 @@
 #include "kernels/sparse/ordering_process.h"
 #include "kernels/stop_requested.h"
 #include "tests/kernels/sparse/analysis_testing.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::analysis_test {

@@ -15,7 +15,7 @@
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/graph.h"
 #include "kernels/sparse/ordering_process.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {

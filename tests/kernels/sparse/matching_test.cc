@@ -9,7 +9,7 @@
 #include <limits>
 #include <numeric>
 
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::matching_test {

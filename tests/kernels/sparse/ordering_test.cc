@@ -23,9 +23,9 @@
 #include "kernels/sparse/minimum_degree.h"
 #include "kernels/sparse/ordering_process.h"
 #include "tests/kernels/sparse/analysis_testing.h"
-#include "tests/support/failpoints.h"
-#include "tests/support/sparse_gallery.h"
+#include "tests/support/matrices/sparse_gallery.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/timing/failpoints.h"
 
 namespace crout::testing::ordering_test {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests that failpoints have the requested effects, and no effect without a request.
-#include "tests/support/failpoints.h"
+#include "tests/support/timing/failpoints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kernels/util/allocation.h"
-#include "tests/support/gate.h"
+#include "tests/support/timing/gate.h"
 
 namespace crout::thread_pool_test {
 namespace {

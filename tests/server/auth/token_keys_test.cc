@@ -18,7 +18,7 @@
 #include "gtest/gtest.h"
 #include "server/auth/identities.h"
 #include "server/auth/identity_reloader.h"
-#include "tests/support/token_authority.h"
+#include "tests/support/peers/token_authority.h"
 
 namespace crout::token_keys_test {
 namespace {

@@ -29,8 +29,8 @@
 #include "server/engine/plan/solve_step.h"
 #include "server/engine/plan/step_group.h"
 #include "server/engine/series/series.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/gallery.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "server/net/http_server.h"
-#include "tests/support/http_peer.h"
-#include "tests/support/refused_allocations.h"
+#include "tests/support/memory/refused_allocations.h"
+#include "tests/support/peers/http_peer.h"
 
 namespace crout::http_memory_test {
 namespace {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/gate.h"
-#include "tests/support/http_peer.h"
+#include "tests/support/peers/http_peer.h"
+#include "tests/support/timing/gate.h"
 
 namespace crout::http_server_test {
 namespace {

@@ -13,7 +13,7 @@
 #include "server/observability/metrics/metrics.h"
 #include "tests/server/observability/fake_nvml.h"
 #include "tests/server/scrape.h"
-#include "tests/support/eventually.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout::gpu_monitor_test {
 namespace {

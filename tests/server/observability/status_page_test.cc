@@ -10,7 +10,7 @@
 
 #include "server/observability/status/html_writer.h"
 #include "server/observability/status/recent_work.h"
-#include "tests/support/failpoints.h"
+#include "tests/support/timing/failpoints.h"
 
 namespace crout::status_page_test {
 namespace {

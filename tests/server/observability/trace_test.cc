@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "server/observability/trace/trace_exporter.h"
-#include "tests/support/eventually.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout::trace_test {
 namespace {

@@ -16,7 +16,7 @@
 #include "kernels/host/methods.h"
 #include "kernels/irregular_batch.h"
 #include "tests/server/rpc/fixture.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout::testing {
 

@@ -17,7 +17,7 @@
 #include "server/rpc/observe.h"
 #include "spdlog/sinks/ostream_sink.h"
 #include "spdlog/spdlog.h"
-#include "tests/support/failpoints.h"
+#include "tests/support/timing/failpoints.h"
 
 namespace crout::call_log_test {
 namespace {

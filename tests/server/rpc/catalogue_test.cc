@@ -9,9 +9,9 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
-#include "tests/support/plain_direct_solver.h"
+#include "tests/support/fakes/plain_direct_solver.h"
+#include "tests/support/fakes/toy_lu.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/toy_lu.h"
 
 namespace crout::testing::catalogue_test {
 namespace {

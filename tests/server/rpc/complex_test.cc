@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
 
 namespace crout::testing::complex_test {

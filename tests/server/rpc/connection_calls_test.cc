@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "kernels/util/clock.h"
-#include "tests/support/failpoints.h"
+#include "tests/support/timing/failpoints.h"
 
 namespace crout::testing::connection_calls_test {
 namespace {

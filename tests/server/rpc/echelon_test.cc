@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout::testing::echelon_test {
 namespace {

@@ -14,9 +14,9 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "server/components.h"
-#include "tests/support/eventually.h"
-#include "tests/support/failpoints.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/timing/eventually.h"
+#include "tests/support/timing/failpoints.h"
 
 namespace crout::testing {
 

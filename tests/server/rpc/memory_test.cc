@@ -19,8 +19,8 @@
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/rpc/series_fixture.h"
 #include "tests/server/scrape.h"
-#include "tests/support/gate.h"
-#include "tests/support/refused_allocations.h"
+#include "tests/support/memory/refused_allocations.h"
+#include "tests/support/timing/gate.h"
 
 // Constructors of protobuf messages leak earlier allocations if a later one throws.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT

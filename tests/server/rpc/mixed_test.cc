@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
-#include "tests/support/gallery.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
 
 namespace crout::testing::mixed_test {

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
-#include "tests/support/preparing_solver.h"
+#include "tests/support/fakes/preparing_solver.h"
 
 namespace crout::testing::prepared_test {
 namespace {

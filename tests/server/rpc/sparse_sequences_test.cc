@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "kernels/util/sanitizers.h"
 #include "tests/server/rpc/sparse_stream_fixture.h"
-#include "tests/support/matrices.h"
+#include "tests/support/matrices/matrices.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::sparse_sequences_test {

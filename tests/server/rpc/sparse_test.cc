@@ -15,7 +15,7 @@
 #include "kernels/sparse_view.h"
 #include "kernels/util/size_class.h"
 #include "tests/server/rpc/fixture.h"
-#include "tests/support/packed_sparse.h"
+#include "tests/support/matrices/packed_sparse.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"
 

@@ -12,8 +12,8 @@
 #include "gmock/gmock.h"
 #include "tests/server/rpc/sparse_fixture.h"
 #include "tests/server/scrape.h"
-#include "tests/support/eventually.h"
-#include "tests/support/gate.h"
+#include "tests/support/timing/eventually.h"
+#include "tests/support/timing/gate.h"
 
 namespace crout::testing::turns_test {
 namespace {

@@ -22,10 +22,10 @@
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "server/observability/metrics/metrics.h"
-#include "tests/support/counting_resource.h"
-#include "tests/support/failpoints.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/gate.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/memory/counting_resource.h"
+#include "tests/support/timing/failpoints.h"
+#include "tests/support/timing/gate.h"
 
 namespace crout {
 

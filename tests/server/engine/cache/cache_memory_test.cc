@@ -9,7 +9,7 @@
 
 #include "server/engine/error.h"
 #include "tests/server/engine/cache/cache_fixture.h"
-#include "tests/support/refused_allocations.h"
+#include "tests/support/memory/refused_allocations.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::cache_memory_test {

@@ -8,9 +8,9 @@
 
 #include "gtest/gtest.h"
 #include "tests/server/engine/cache/cache_fixture.h"
-#include "tests/support/gallery.h"
-#include "tests/support/job_runner.h"
+#include "tests/support/matrices/gallery.h"
 #include "tests/support/ratios.h"
+#include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::cache_solve_test {

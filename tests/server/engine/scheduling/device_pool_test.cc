@@ -13,7 +13,7 @@
 #include "server/engine/error.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "tests/server/event.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/fakes/fake_device.h"
 
 namespace crout::device_pool_test {
 namespace {

@@ -16,7 +16,7 @@
 #include "kernels/util/clock.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "tests/server/event.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/fakes/fake_device.h"
 
 namespace crout::dynamic_batch_scheduling_test {
 namespace {

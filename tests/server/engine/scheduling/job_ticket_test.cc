@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "tests/server/event.h"
-#include "tests/support/fake_device.h"
+#include "tests/support/fakes/fake_device.h"
 
 namespace crout::job_ticket_test {
 namespace {

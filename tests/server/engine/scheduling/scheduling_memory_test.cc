@@ -9,8 +9,8 @@
 #include "gtest/gtest.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "tests/server/event.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/refused_allocations.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/memory/refused_allocations.h"
 
 namespace crout::scheduling_memory_test {
 namespace {

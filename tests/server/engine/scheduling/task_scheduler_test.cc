@@ -23,8 +23,8 @@
 #include "server/engine/scheduling/device_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
 #include "tests/server/event.h"
-#include "tests/support/fake_device.h"
-#include "tests/support/gate.h"
+#include "tests/support/fakes/fake_device.h"
+#include "tests/support/timing/gate.h"
 
 namespace crout::task_scheduler_test {
 namespace {
