@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "server/engine/error.h"
-#include "tests/server/rpc/batch_fixture.h"
+#include "tests/server/rpc/batch/batch_fixture.h"
 #include "tests/server/scrape.h"
 
 namespace crout::testing::cancel_test {

@@ -17,7 +17,7 @@
 #include "kernels/util/thread_pool.h"
 #include "server/rpc/core.h"
 #include "tests/server/rpc/fixture.h"
-#include "tests/server/rpc/series_fixture.h"
+#include "tests/server/rpc/series/series_fixture.h"
 #include "tests/server/scrape.h"
 #include "tests/support/memory/refused_allocations.h"
 #include "tests/support/timing/gate.h"

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
-#include "tests/server/rpc/sparse_fixture.h"
+#include "tests/server/rpc/sparse/sparse_fixture.h"
 #include "tests/server/scrape.h"
 #include "tests/support/timing/eventually.h"
 #include "tests/support/timing/gate.h"

@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/util/status_macros.h"
-#include "tests/server/rpc/sparse_stream_fixture.h"
+#include "tests/server/rpc/series/sparse_stream_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::sparse_workspace_test {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "tests/server/rpc/sparse_fixture.h"
+#include "tests/server/rpc/sparse/sparse_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::multifrontal_test {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A fixture for sparse matrices in binary form, with a server that has methods for them.
-#ifndef CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_
-#define CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_
+#ifndef CROUT_TESTS_SERVER_RPC_SPARSE_SPARSE_FIXTURE_H_
+#define CROUT_TESTS_SERVER_RPC_SPARSE_SPARSE_FIXTURE_H_
 
 #include <algorithm>
 #include <cmath>
@@ -203,4 +203,4 @@ class RpcSparseTest : public RpcTest {
 
 }  // namespace crout::testing
 
-#endif  // CROUT_TESTS_SERVER_RPC_SPARSE_FIXTURE_H_
+#endif  // CROUT_TESTS_SERVER_RPC_SPARSE_SPARSE_FIXTURE_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A fixture for SolveSeries streams with sparse matrices in binary form.
-#ifndef CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_
-#define CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_
+#ifndef CROUT_TESTS_SERVER_RPC_SERIES_SPARSE_STREAM_FIXTURE_H_
+#define CROUT_TESTS_SERVER_RPC_SERIES_SPARSE_STREAM_FIXTURE_H_
 
 #include <cstring>
 #include <memory>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "tests/server/rpc/sparse_fixture.h"
+#include "tests/server/rpc/sparse/sparse_fixture.h"
 
 namespace crout::testing {
 
@@ -107,4 +107,4 @@ class RpcSparseStreamTest : public RpcSparseTest {
 
 }  // namespace crout::testing
 
-#endif  // CROUT_TESTS_SERVER_RPC_SPARSE_STREAM_FIXTURE_H_
+#endif  // CROUT_TESTS_SERVER_RPC_SERIES_SPARSE_STREAM_FIXTURE_H_

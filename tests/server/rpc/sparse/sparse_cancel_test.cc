@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/sparse/analysis.h"
-#include "tests/server/rpc/sparse_fixture.h"
+#include "tests/server/rpc/sparse/sparse_fixture.h"
 #include "tests/server/scrape.h"
 
 namespace crout::testing::sparse_cancel_test {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/rpc/series_fixture.h"
+#include "tests/server/rpc/series/series_fixture.h"
 #include "tests/server/scrape.h"
 
 namespace crout::testing::series_stream_test {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/rpc/batch_fixture.h"
+#include "tests/server/rpc/batch/batch_fixture.h"
 #include "tests/server/scrape.h"
 #include "tests/support/ratios.h"
 #include "tests/support/status_matchers.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "tests/server/rpc/sparse_stream_fixture.h"
+#include "tests/server/rpc/series/sparse_stream_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::sparse_series_test {

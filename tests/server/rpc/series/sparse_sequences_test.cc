@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/util/sanitizers.h"
-#include "tests/server/rpc/sparse_stream_fixture.h"
+#include "tests/server/rpc/series/sparse_stream_fixture.h"
 #include "tests/support/matrices/matrices.h"
 #include "tests/support/status_matchers.h"
 

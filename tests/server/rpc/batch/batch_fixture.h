@@ -2,8 +2,8 @@
 
 // A fixture for RPC tests of batches: a server that accepts them, encoders of payloads, and
 // functions that run whole calls.
-#ifndef CROUT_TESTS_SERVER_RPC_BATCH_FIXTURE_H_
-#define CROUT_TESTS_SERVER_RPC_BATCH_FIXTURE_H_
+#ifndef CROUT_TESTS_SERVER_RPC_BATCH_BATCH_FIXTURE_H_
+#define CROUT_TESTS_SERVER_RPC_BATCH_BATCH_FIXTURE_H_
 
 #include <algorithm>
 #include <cstring>
@@ -223,4 +223,4 @@ class RpcBatchTest : public RpcTest {
 
 }  // namespace crout::testing
 
-#endif  // CROUT_TESTS_SERVER_RPC_BATCH_FIXTURE_H_
+#endif  // CROUT_TESTS_SERVER_RPC_BATCH_BATCH_FIXTURE_H_

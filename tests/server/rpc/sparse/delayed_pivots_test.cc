@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/server/rpc/sparse_fixture.h"
+#include "tests/server/rpc/sparse/sparse_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing::delayed_pivots_test {

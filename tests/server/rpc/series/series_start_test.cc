@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "tests/server/rpc/series_fixture.h"
+#include "tests/server/rpc/series/series_fixture.h"
 
 namespace crout::testing::series_start_test {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A fixture for tests of SolveSeries. Matrices are dense kN x kN float64 matrices, column-major.
-#ifndef CROUT_TESTS_SERVER_RPC_SERIES_FIXTURE_H_
-#define CROUT_TESTS_SERVER_RPC_SERIES_FIXTURE_H_
+#ifndef CROUT_TESTS_SERVER_RPC_SERIES_SERIES_FIXTURE_H_
+#define CROUT_TESTS_SERVER_RPC_SERIES_SERIES_FIXTURE_H_
 
 #include <cmath>
 #include <cstring>
@@ -154,4 +154,4 @@ std::string Together(const Parts&... parts) {
 
 }  // namespace crout::testing
 
-#endif  // CROUT_TESTS_SERVER_RPC_SERIES_FIXTURE_H_
+#endif  // CROUT_TESTS_SERVER_RPC_SERIES_SERIES_FIXTURE_H_

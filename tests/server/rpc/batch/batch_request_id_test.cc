@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "tests/server/rpc/batch_fixture.h"
+#include "tests/server/rpc/batch/batch_fixture.h"
 #include "tests/server/scrape.h"
 #include "tests/support/status_matchers.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tests/server/rpc/series_fixture.h"
+#include "tests/server/rpc/series/series_fixture.h"
 #include "tests/support/gzip.h"
 
 namespace crout::testing::series_values_test {

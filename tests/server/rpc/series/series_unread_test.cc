@@ -10,7 +10,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "tests/server/rpc/series_fixture.h"
+#include "tests/server/rpc/series/series_fixture.h"
 #include "tests/server/scrape.h"
 
 namespace crout::testing::series_unread_test {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 
 #include "kernels/jobs/series/series_step.h"
-#include "tests/server/rpc/series_fixture.h"
+#include "tests/server/rpc/series/series_fixture.h"
 #include "tests/server/scrape.h"
 
 namespace crout::testing::series_test {
