@@ -55,9 +55,10 @@ if(CROUT_PACKAGE_TESTS)
     crout_install_programs(DESTINATION libexec/crout COMPONENT tests TARGETS ${tests})
   endif()
   if(CROUT_HAVE_CUDA)
-    install(PROGRAMS tests/gpu/run_suite.sh tests/gpu/run_benches.sh tests/gpu/run_studies.sh tests/gpu/sanitize.sh
-      tests/gpu/operator_check.sh tests/gpu/record_metrics.py DESTINATION libexec/crout COMPONENT tests)
-    install(FILES tests/gpu/find_program.sh DESTINATION libexec/crout COMPONENT tests)
+    foreach(script run_suite.sh run_benches.sh run_studies.sh sanitize.sh operator_check.sh record_metrics.py)
+      install(PROGRAMS tests/gpu/scripts/${script} DESTINATION libexec/crout COMPONENT tests)
+    endforeach()
+    install(FILES tests/gpu/scripts/find_program.sh DESTINATION libexec/crout COMPONENT tests)
   endif()
 endif()
 

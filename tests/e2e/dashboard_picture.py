@@ -5,7 +5,7 @@
 The pictures are for visual inspection: is each panel readable, and does it show what its title promises? Debian
 has no Grafana, so matplotlib draws the same queries, grid, units and legends in other colors and fonts. Each row
 of the dashboard gives one picture. Rows without data, such as rows for GPUs without a GPU, have none. Of a
-recording by tests/gpu/record_metrics.py, only rows with complete data are drawn.
+recording by tests/gpu/scripts/record_metrics.py, only rows with complete data are drawn.
 
 usage: dashboard_picture.py CROUTD_TEST CROUTCTL SECONDS DIRECTORY
        dashboard_picture.py RECORDING DIRECTORY

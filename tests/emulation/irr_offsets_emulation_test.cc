@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests the device code of irr_getf2 and irr_trsm on host threads: with offsets, and with members
-// that are not finite. tests/gpu/irr_offsets_test.cc runs the same cases on a GPU.
+// that are not finite. tests/gpu/irr_lu/irr_offsets_test.cc runs the same cases on a GPU.
 #include <complex>
 #include <memory>
 #include <numeric>
 #include <vector>
 
 #include "kernels/cuda/irr_lu/lu_kernels.cuh"
-#include "tests/gpu/irr_block_cases.h"
+#include "tests/gpu/irr_lu/irr_block_cases.h"
 
 namespace crout::cuda::irr_offsets_emulation_test {
 namespace {

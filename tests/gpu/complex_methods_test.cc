@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "kernels/scalar.h"
-#include "tests/gpu/gpu_testing.h"
-#include "tests/gpu/jobs.h"
+#include "tests/gpu/harness/gpu_testing.h"
+#include "tests/gpu/harness/jobs.h"
 #include "tests/support/ratios.h"
 #include "tests/support/runners/method_runner.h"
 #include "tests/support/status_matchers.h"

@@ -9,7 +9,7 @@
 #include "kernels/algorithm_registry.h"
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
-#include "tests/gpu/jobs.h"
+#include "tests/gpu/harness/jobs.h"
 #include "tests/support/ratios.h"
 
 namespace crout::direct_methods_test {

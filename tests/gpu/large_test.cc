@@ -12,7 +12,7 @@
 #include "kernels/jobs/factorize.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/util/stopwatch.h"
-#include "tests/gpu/jobs.h"
+#include "tests/gpu/harness/jobs.h"
 #include "tests/support/timing/failpoints.h"
 
 namespace crout::large_test {

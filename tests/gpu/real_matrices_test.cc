@@ -5,7 +5,7 @@
 #include <string>
 
 #include "kernels/jobs/solve.h"
-#include "tests/gpu/jobs.h"
+#include "tests/gpu/harness/jobs.h"
 #include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
 
