@@ -13,7 +13,7 @@ target_sources(dynamic_batch_bench PRIVATE "${PROJECT_SOURCE_DIR}/tests/bench/ca
   "${PROJECT_SOURCE_DIR}/tests/bench/small_requests.cc")
 # The cost of TLS: `ninja tls_bench`.
 add_executable(tls_bench "${PROJECT_SOURCE_DIR}/tests/bench/tls_bench.cc"
-  "${PROJECT_SOURCE_DIR}/tests/e2e/certificates.cc")
+  "${PROJECT_SOURCE_DIR}/tests/e2e/harness/certificates.cc")
 target_link_libraries(tls_bench PRIVATE
   crout::e2e_support crout::host crout_flags crout_version nlohmann_json::nlohmann_json)
 set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS tls_bench)

@@ -33,7 +33,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/bench/bench_result.h"
 #include "tests/bench/named_device.h"
-#include "tests/e2e/daemon.h"
+#include "tests/e2e/harness/daemon.h"
 
 namespace crout {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "crout/client.h"
-#include "tests/e2e/daemon.h"
+#include "tests/e2e/harness/daemon.h"
 
 namespace crout {
 

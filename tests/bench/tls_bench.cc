@@ -25,8 +25,8 @@
 #include "kernels/host/device/host_device.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/bench_result.h"
-#include "tests/e2e/certificates.h"
-#include "tests/e2e/daemon.h"
+#include "tests/e2e/harness/certificates.h"
+#include "tests/e2e/harness/daemon.h"
 
 namespace crout {
 namespace {

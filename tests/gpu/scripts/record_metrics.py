@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Records a daemon's metrics of a GPU under load, once a second, for tests/e2e/dashboard_picture.py.
+"""Records a daemon's metrics of a GPU under load, once a second, for tests/e2e/monitoring/dashboard_picture.py.
 
 The load consists of uploads and factorizations of growing orders with pauses between them, and then solves with the
 cached factors. The recording therefore shows the GPU idle, busy and full of factors. Uses only the standard library.

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests a server that disappears: the client library returns a status, and the process of the
+// client continues.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "crout/crout.h"
+#include "crout/factor.h"
+#include "crout/status.h"
+#include "tests/e2e/harness/daemon.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e::lost_server_test {
+namespace {
+
+using client::BufferSink;
+using client::CallOptions;
+using client::IsUnreachable;
+using client::MatrixSink;
+using client::MatrixSource;
+
+constexpr int64_t kOrder = 256;
+
+class LostServerTest : public ::testing::Test {
+ protected:
+  void Kill() {
+    daemon_.process().Signal(SIGKILL);
+    EXPECT_EQ(daemon_.process().Wait(), 128 + SIGKILL);
+  }
+
+  absl::StatusOr<Factor> Factorize() {
+    return Factor::Factorize(client_,
+                             MatrixSource::Dense(absl::MakeConstSpan(identity_), kOrder, kOrder));
+  }
+
+  static std::vector<double> Identity() {
+    std::vector<double> a(kOrder * kOrder);
+    for (int64_t i = 0; i < kOrder; ++i) a[static_cast<size_t>(i * (kOrder + 1))] = 1;
+    return a;
+  }
+
+  const std::vector<double> identity_ = Identity();
+  Daemon daemon_;
+  std::shared_ptr<client::Client> client_ = daemon_.NewClient();
+};
+
+// A sink that calls a function when the first bytes arrive.
+class CallbackSink : public MatrixSink {
+ public:
+  explicit CallbackSink(std::function<void()> action) : action_(std::move(action)) {}
+  absl::Status Begin(const v1::DenseSpec&) override { return absl::OkStatus(); }
+  absl::Status Append(absl::Span<const std::byte>) override {
+    if (action_) std::exchange(action_, nullptr)();
+    return absl::OkStatus();
+  }
+
+ private:
+  std::function<void()> action_;
+};
+
+TEST_F(LostServerTest, BeforeACall) {
+  ASSERT_OK_AND_ASSIGN(Factor factor, Factorize());
+  Kill();
+  const MatrixSource ones = MatrixSource::Ones(kOrder, 1);
+  BufferSink x;
+  EXPECT_TRUE(IsUnreachable(Factorize().status()));
+  EXPECT_TRUE(IsUnreachable(factor.Solve(ones, {}, &x).status()));
+  EXPECT_TRUE(IsUnreachable(factor.SolveAsync(ones, {}, &x).get().status()));
+  EXPECT_TRUE(IsUnreachable(factor.Refactorize(MatrixSource::Ones(kOrder, kOrder))));
+  EXPECT_TRUE(IsUnreachable(factor.Describe().status()));
+  EXPECT_TRUE(IsUnreachable(client_->ServerInfo().status()));
+  EXPECT_EQ(factor.description().n(), kOrder);
+}
+
+TEST_F(LostServerTest, DuringAnUpload) {
+  constexpr int64_t n = 4096;  // 128 MiB, of which only the first messages are sent
+  CallOptions call;
+  int64_t sent = 0;
+  call.on_progress = [&](const client::ProgressUpdate& update) {
+    if (sent == 0) Kill();
+    sent = update.bytes_sent;
+  };
+  const auto factor = Factor::Factorize(client_, MatrixSource::Ones(n, n), {}, {}, call);
+  EXPECT_TRUE(IsUnreachable(factor.status())) << factor.status();
+  EXPECT_GT(sent, 0);
+  EXPECT_LT(sent, n * n * 8);
+}
+
+TEST_F(LostServerTest, DuringAReply) {
+  ASSERT_OK_AND_ASSIGN(const Factor factor, Factorize());
+  bool killed = false;
+  CallbackSink x([&] {
+    Kill();
+    killed = true;
+  });
+  // The reply has 32 MiB, much more than fits in the buffers of the connection.
+  const auto result = factor.Solve(MatrixSource::Ones(kOrder, 16384), {}, &x);
+  EXPECT_TRUE(IsUnreachable(result.status())) << result.status();
+  EXPECT_TRUE(killed);
+}
+
+TEST_F(LostServerTest, FromC) {
+  crout_connection* connection = nullptr;
+  ASSERT_EQ(crout_connect(daemon_.address().c_str(), nullptr, 0, &connection), CROUT_OK);
+  crout_factor* factor = nullptr;
+  ASSERT_EQ(crout_dgetrf(connection, kOrder, identity_.data(), kOrder, &factor), 0);
+  Kill();
+  std::vector<double> b(kOrder, 7);
+  EXPECT_EQ(crout_dgetrs(factor, 'N', kOrder, 1, b.data(), kOrder), CROUT_UNREACHABLE);
+  EXPECT_THAT(b, ::testing::Each(7));
+  EXPECT_EQ(crout_last_error_code(), CROUT_UNREACHABLE);
+  EXPECT_THAT(crout_last_error(), ::testing::Not(::testing::StrEq("")));
+  crout_factor* none = nullptr;
+  EXPECT_EQ(crout_dgetrf(connection, kOrder, identity_.data(), kOrder, &none), CROUT_UNREACHABLE);
+  EXPECT_EQ(none, nullptr);
+  crout_disconnect(connection);
+  EXPECT_EQ(crout_release(factor), CROUT_UNREACHABLE);
+}
+
+}  // namespace
+}  // namespace crout::e2e::lost_server_test
