@@ -8,7 +8,7 @@ crout_test(bench_test LABELS tool DEPS crout::bench crout::test_support crout_bl
     test/timing_test.cc)
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-add_test(NAME crout_bench_test COMMAND Python3::Interpreter "${bench}/bench_test.py"
+add_test(NAME crout_bench_test COMMAND Python3::Interpreter "${bench}/test/bench_test.py"
   $<TARGET_FILE:crout-bench>)
 set_tests_properties(crout_bench_test PROPERTIES LABELS e2e TIMEOUT 600)
 add_test(NAME performance_doc_test COMMAND Python3::Interpreter "${bench}/performance_doc.py" --check)
@@ -17,5 +17,5 @@ crout_find_python(python_with_matplotlib "matplotlib")
 if(NOT python_with_matplotlib)
   set(python_with_matplotlib "${Python3_EXECUTABLE}")  # the test reports the missing module
 endif()
-add_test(NAME bench_pictures_test COMMAND "${python_with_matplotlib}" "${bench}/pictures_test.py")
+add_test(NAME bench_pictures_test COMMAND "${python_with_matplotlib}" "${bench}/test/pictures_test.py")
 set_tests_properties(bench_pictures_test PROPERTIES LABELS tool TIMEOUT 600 SKIP_RETURN_CODE 77)

@@ -11,10 +11,10 @@
 #include <string>
 
 #include "kernels/host/device/openmp_environment.h"
-#include "tests/bench/bench_result.h"
 #include "tests/bench/crout_bench/open_device.h"
 #include "tests/bench/crout_bench/options.h"
 #include "tests/bench/crout_bench/runner.h"
+#include "tests/bench/harness/bench_result.h"
 
 namespace crout::bench {
 namespace {

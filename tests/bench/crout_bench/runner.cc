@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "kernels/util/status_macros.h"
-#include "tests/bench/bench_result.h"
 #include "tests/bench/crout_bench/auto_choice.h"
 #include "tests/bench/crout_bench/direct.h"
 #include "tests/bench/crout_bench/families.h"
 #include "tests/bench/crout_bench/problems.h"
 #include "tests/bench/crout_bench/round.h"
 #include "tests/bench/crout_bench/solvers.h"
+#include "tests/bench/harness/bench_result.h"
 
 namespace crout::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "kernels/util/status_macros.h"
-#include "tests/bench/bench_result.h"
+#include "tests/bench/harness/bench_result.h"
 
 namespace crout::bench {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "tests/bench/crout_bench/runner.h"
-#include "tests/bench/bench_result.h"
+#include "tests/bench/harness/bench_result.h"
 
 #include <filesystem>
 #include <fstream>
