@@ -8,7 +8,7 @@
 #include "kernels/cuda/device/cuda_device.h"
 #include "tests/gpu/harness/announcement.h"
 
-namespace crout::cuda::kernel_test {
+namespace crout::cuda {
 namespace {
 
 std::string NameOfGpu() {
@@ -33,4 +33,4 @@ KernelTest::Stream KernelTest::MakeStream() {
   return {stream, &cudaStreamDestroy};
 }
 
-}  // namespace crout::cuda::kernel_test
+}  // namespace crout::cuda
