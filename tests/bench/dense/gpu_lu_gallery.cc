@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // The first order needs one block, the second look-ahead.
-constexpr int64_t kOrders[] = {1000, 3000};
+constexpr int64_t kGalleryOrders[] = {1000, 3000};
 
 template <class T>
 Json BenchKind(cuda::Context& context, const cuda::LuPanelKernels& kernels, const std::string& kind,
@@ -44,7 +44,7 @@ Json BenchKind(cuda::Context& context, const cuda::LuPanelKernels& kernels, cons
 
 Json BenchLuGallery(cuda::Context& context, const cuda::LuPanelKernels& kernels) {
   Json rows = Json::array();
-  for (const int64_t n : kOrders) {
+  for (const int64_t n : kGalleryOrders) {
     for (const testing::GalleryKind& kind : testing::Gallery()) {
       const testing::HostMatrix matrix = kind.make(n);
       rows.push_back(BenchKind<double>(context, kernels, kind.name, matrix, n));

@@ -16,8 +16,8 @@
 namespace crout {
 namespace {
 
-constexpr int kWarmUps = 1;
-constexpr int kRounds = 5;
+constexpr int kSchurWarmUps = 1;
+constexpr int kSchurRounds = 5;
 constexpr DType kType = DType::kFloat64;
 
 bool Never() { return false; }
@@ -99,7 +99,7 @@ class SchurCase {
 nlohmann::ordered_json BenchSchur(ExecutionContext& context, int64_t n, int64_t leading) {
   SchurCase schur(context, n, leading);
   std::vector<double> vendor, factor, solve, ours, to_host;
-  for (int round = -kWarmUps; round < kRounds; ++round) {
+  for (int round = -kSchurWarmUps; round < kSchurRounds; ++round) {
     const double theirs = schur.TimeVendor();
     const KernelTimings timings = schur.TimeOurs();
     if (round < 0) continue;

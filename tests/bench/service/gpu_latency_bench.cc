@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-constexpr int kRounds = 301;
+constexpr int kLatencyRounds = 301;
 
 // Runs cusolverDnXgetrf and waits for it. The constructor allocates all memory.
 class BareGetrf {
@@ -80,7 +80,7 @@ nlohmann::json BenchLatency(Device& device) {
     std::vector<double> bare_times;
     std::vector<double> device_times;
     std::vector<double> upload_times;
-    for (int round = -20; round < kRounds; ++round) {  // the first are warm-up
+    for (int round = -20; round < kLatencyRounds; ++round) {  // the first are warm-up
       const double times[] = {bare.Run(), FromDevice(*context, matrix),
                               FromLastByte(*context, matrix)};
       if (round < 0) continue;
@@ -90,7 +90,7 @@ nlohmann::json BenchLatency(Device& device) {
     }
     const double base = Median(bare_times);
     cases.push_back({{"n", n},
-                     {"rounds", kRounds},
+                     {"rounds", kLatencyRounds},
                      {"bare_getrf_us", 1e6 * base},
                      {"factorize_us", 1e6 * Median(device_times)},
                      {"from_last_byte_us", 1e6 * Median(upload_times)},

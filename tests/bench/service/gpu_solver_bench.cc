@@ -6,7 +6,7 @@
 namespace crout {
 namespace {
 
-constexpr int kRounds = 7;
+constexpr int kSolverRounds = 7;
 
 double MedianSeconds(ExecutionContext& context, const TriangularSolver& solver,
                      const FactorView& factor, int64_t nrhs) {
@@ -17,7 +17,7 @@ double MedianSeconds(ExecutionContext& context, const TriangularSolver& solver,
       Check(memory.Allocate(Check(solver.WorkspaceBytes(DType::kFloat64, n, nrhs))));
   const AnyMatrix b{rhs.data(), DType::kFloat64, n, nrhs, n};
   std::vector<double> times;
-  for (int round = -2; round < kRounds; ++round) {  // the first are warm-up
+  for (int round = -2; round < kSolverRounds; ++round) {  // the first are warm-up
     Check(context.ops().CopyOnDevice(factor.lu.data, rhs.data(),
                                      std::min(rhs.size(), n * n * sizeof(double))));
     Check(context.Synchronize());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBytes = size_t{512} << 20;
 constexpr size_t kMessage = size_t{1} << 20;  // bytes of a received message
-constexpr int kRounds = 7;
+constexpr int kUploadRounds = 7;
 
 using Source = std::vector<std::byte>;
 
@@ -71,7 +71,7 @@ nlohmann::json BenchUpload(Device& device) {
   std::vector<double> receive;
   std::vector<double> copy;
   std::vector<double> both;
-  for (int round = -1; round < kRounds; ++round) {  // the first is a warm-up
+  for (int round = -1; round < kUploadRounds; ++round) {  // the first is a warm-up
     const double together = Both(*context, source, destination);
     const double receive_alone = ReceiveAlone(source, pinned);
     const double copy_alone = CopyAlone(*context, pinned, destination);
@@ -87,7 +87,7 @@ nlohmann::json BenchUpload(Device& device) {
   Check(context->Synchronize());
   const double slower = std::max(Median(receive), Median(copy));
   return {{"bytes", kBytes},
-          {"rounds", kRounds},
+          {"rounds", kUploadRounds},
           {"data_arrived_whole", back == source},
           {"receive_alone_ms", 1e3 * Median(receive)},
           {"copy_alone_ms", 1e3 * Median(copy)},

@@ -26,8 +26,6 @@
 namespace crout {
 namespace {
 
-constexpr auto kNeverStop = [] { return false; };
-
 void CheckCublas(cublasStatus_t code) { Check(cuda::CublasStatus(code, "cuBLAS")); }
 void CheckCusolver(cusolverStatus_t code) { Check(cuda::CusolverStatus(code, "cuSOLVER")); }
 
@@ -183,7 +181,7 @@ class Fronts {
                                 ipiv_.get(), memory_.least, {}, stream()));
     for (const cuda::FrontBatch& batch : all.first(large)) {
       Check(EnqueueFrontLu(context_, kernels_, memory_, StepOf(level), batch, /*careful=*/false,
-                           kNeverStop));
+                           [] { return false; }));
     }
   }
 
