@@ -17,13 +17,14 @@
 namespace crout {
 namespace {
 
-using Response = v1::FactorizeAndSolveResponse;
-
-class FactorizeAndSolveHandler final : public JobHandler<FactorAndSolution, Response> {
+class FactorizeAndSolveHandler final
+    : public JobHandler<FactorAndSolution, v1::FactorizeAndSolveResponse> {
  public:
   using JobHandler::JobHandler;
 
  private:
+  using Response = v1::FactorizeAndSolveResponse;
+
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     v1::FactorizeAndSolveHeader header;
