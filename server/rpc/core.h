@@ -22,8 +22,8 @@
 #include "server/observability/trace/trace_exporter.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
-#include "server/rpc/connection_calls.h"
-#include "server/rpc/stream/transfer_watch.h"
+#include "server/net/connection_calls.h"
+#include "server/net/transfer_watch.h"
 
 namespace crout {
 
