@@ -112,7 +112,7 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
                                          .identities = components->identities_.get(),
                                          .releasing = *components->releasing_,
                                          .start_time = absl::Now()});
-  components->service_ = std::make_unique<FactorizationService>(*components->core_);
+  components->service_ = MakeFactorizationService(*components->core_);
   components->metrics_->SetStateSource(
       [components = components.get()] { return components->State(); });
   return components;

@@ -40,7 +40,7 @@ class ServerComponents {
   ServerCore& core() { return *core_; }
   // Returns the current state. Acquires the locks of the cache and of the schedulers.
   ServerState State() const;
-  FactorizationService& service() { return *service_; }
+  grpc::Service& service() { return *service_; }
 
   // Reloads the identities. Ends expired leases. Ends calls whose clients stopped sending or
   // reading, or are no longer authorized. Returns memory that an idle daemon caches. Logs memory
@@ -79,7 +79,7 @@ class ServerComponents {
   std::unique_ptr<ThreadPool> releasing_;
   std::unique_ptr<DynamicBatcher> batcher_;
   std::unique_ptr<ServerCore> core_;
-  std::unique_ptr<FactorizationService> service_;
+  std::unique_ptr<grpc::Service> service_;
   MemoryReturn memory_return_;
   std::unique_ptr<GpuMonitor> gpus_;
   uint64_t times_without_memory_ = 0;  // already logged

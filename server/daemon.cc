@@ -24,10 +24,10 @@
 #include "kernels/util/thread.h"
 #include "server/auth/listener_credentials.h"
 #include "server/engine/error.h"
+#include "server/net/bounded_credentials.h"
 #include "server/net/listen_address.h"
 #include "server/observability/status/status_page.h"
 #include "server/operations_pages.h"
-#include "server/rpc/bounded_credentials.h"
 #include "server/rpc/caller.h"
 #include "server/start_log.h"
 

@@ -315,4 +315,34 @@ absl::StatusOr<Identities> ParseIdentities(std::string_view text) {
   return parser.Release();
 }
 
+std::string Explain(CredentialError error, const Credentials& credentials) {
+  const std::string names = absl::CEscape(absl::StrJoin(credentials.certificate_names, ", "));
+  switch (error) {
+    case CredentialError::kUnknownToken:
+      return "the token is unknown: it was withdrawn, it belongs to another server, or it was "
+             "signed by an unknown key; ask the operator for a new token";
+    case CredentialError::kExpiredToken:
+      return "the token has expired: ask the operator for a new token";
+    case CredentialError::kEarlyToken:
+      return "the token is not valid yet: wait, or correct the clock of this machine or of the "
+             "token's issuer";
+    case CredentialError::kForeignToken:
+      return "the token has another issuer or audience than this server requires: request a token "
+             "for this server";
+    case CredentialError::kUnknownSubject:
+      return "the token is valid, but no identity has its subject: ask the operator to add the "
+             "line subject = NAME";
+    case CredentialError::kUnknownCertificate:
+      return absl::StrCat("no identity has a name of the client's certificate (", names,
+                          "): ask the operator for a line certificate = NAME, or send a token");
+    case CredentialError::kAmbiguousCertificate:
+      return absl::StrCat("the names of the client's certificate (", names,
+                          ") belong to several identities: send a token as well");
+    case CredentialError::kNoCredentials:
+      break;
+  }
+  return "the call has no credentials: send a token (metadata 'authorization: Bearer TOKEN', "
+         "croutctl --token-file), or present a client certificate of an identity";
+}
+
 }  // namespace crout

@@ -78,6 +78,9 @@ enum class CredentialError : uint8_t {
   kAmbiguousCertificate,  // its names belong to several identities
 };
 
+// Explains why `credentials` identify no caller, and what to do. The text contains no token.
+std::string Explain(CredentialError error, const Credentials& credentials);
+
 // The identity that credentials belong to, or the reason why there is none.
 struct IdentityMatch {
   const Identity* identity = nullptr;  // null: no identity; points into the Identities

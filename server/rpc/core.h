@@ -16,14 +16,14 @@
 #include "server/auth/identity_reloader.h"
 #include "server/engine/admission/peer_shares.h"
 #include "server/engine/engine.h"
+#include "server/net/connection_calls.h"
 #include "server/net/peer_name.h"
+#include "server/net/transfer_watch.h"
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/status/recent_work.h"
 #include "server/observability/trace/trace_exporter.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
-#include "server/rpc/connection_calls.h"
-#include "server/rpc/stream/transfer_watch.h"
 
 namespace crout {
 

@@ -50,6 +50,16 @@ nlohmann::ordered_json JsonNumber(double value) {
   return std::isnan(value) ? "NaN" : "Infinity";
 }
 
+// Logs a poor result, unless clients cause too many log lines.
+void LogPoor(ServerCore& core, const ObservedCall& call, std::string_view event,
+             const nlohmann::ordered_json& result) {
+  if (!core.call_log.AdmitEvent()) return;
+  nlohmann::ordered_json fields = {
+      {"call", call.id}, {"tenant", call.tenant}, {"device", call.device}};
+  fields.update(result);
+  Log(LogLevel::kWarn, event, fields);
+}
+
 EndedCall Summarize(const ObservedCall& call) {
   EndedCall ended;
   ended.id = call.id;
@@ -120,41 +130,27 @@ std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings) {
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor) {
   if (!factor.is_poor()) return;
   core.metrics.CountPoorResult(factor.algorithm, PoorResult::kFactor);
-  if (!core.call_log.AdmitEvent()) return;
-  Log(LogLevel::kWarn, "poor_factor",
-      {{"call", call.id},
-       {"tenant", call.tenant},
-       {"device", call.device},
-       {"algorithm", factor.algorithm},
-       {"n", factor.n},
-       {"quality", JsonNumber(factor.quality.value_or(std::nan("")))},
-       {"pivot_growth", JsonNumber(factor.pivot_growth)}});
+  LogPoor(core, call, "poor_factor",
+          {{"algorithm", factor.algorithm},
+           {"n", factor.n},
+           {"quality", JsonNumber(factor.quality.value_or(std::nan("")))},
+           {"pivot_growth", JsonNumber(factor.pivot_growth)}});
 }
 
-void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
-                    const SchurSummary& complement) {
-  ObserveQuality(core, call, leading);
+void ObserveComplement(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
+                       const SchurSummary& complement) {
   if (!complement.is_poor) return;
   core.metrics.CountPoorResult(leading.algorithm, PoorResult::kComplement);
-  if (!core.call_log.AdmitEvent()) return;
-  Log(LogLevel::kWarn, "poor_complement",
-      {{"call", call.id},
-       {"tenant", call.tenant},
-       {"device", call.device},
-       {"algorithm", leading.algorithm},
-       {"n", call.n},
-       {"backward_error", JsonNumber(complement.backward_error)},
-       {"growth", JsonNumber(complement.growth)}});
+  LogPoor(core, call, "poor_complement",
+          {{"algorithm", leading.algorithm},
+           {"n", call.n},
+           {"backward_error", JsonNumber(complement.backward_error)},
+           {"growth", JsonNumber(complement.growth)}});
 }
 
 void LogPoorEchelonForm(ServerCore& core, const ObservedCall& call, const EchelonForm& form) {
-  if (!core.call_log.AdmitEvent()) return;
-  Log(LogLevel::kWarn, "poor_echelon_form",
-      {{"call", call.id},
-       {"tenant", call.tenant},
-       {"device", call.device},
-       {"rank", form.rank()},
-       {"pivot_growth", JsonNumber(form.growth)}});
+  LogPoor(core, call, "poor_echelon_form",
+          {{"rank", form.rank()}, {"pivot_growth", JsonNumber(form.growth)}});
 }
 
 namespace {

@@ -63,11 +63,11 @@ struct ObservedCall {
 // Returns the seconds of each phase, in the order of JobPhase.
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings);
 
-// Counts and logs a poor factor or Schur complement: one that the reply warns about. No effect
-// otherwise.
+// Count and log a poor factor, and a poor Schur complement: one that the reply warns about. No
+// effect otherwise.
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor);
-void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
-                    const SchurSummary& complement);
+void ObserveComplement(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
+                       const SchurSummary& complement);
 
 // Logs an echelon form whose rank is in doubt.
 void LogPoorEchelonForm(ServerCore& core, const ObservedCall& call, const EchelonForm& form);

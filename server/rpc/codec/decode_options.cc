@@ -2,13 +2,13 @@
 
 #include "server/rpc/codec/decode_options.h"
 
-#include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
-#include "server/engine/upload/payload_spec.h"
+#include "server/engine/error.h"
 #include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/names.h"
 #include "server/rpc/codec/status.h"
@@ -61,73 +61,31 @@ absl::StatusOr<std::optional<PivotCriterion>> DecodePivoting(
   }
 }
 
-absl::StatusOr<MethodVariant> DecodeVariant(v1::MethodVariant variant) {
-  switch (variant) {
-    case v1::METHOD_VARIANT_UNSPECIFIED:
-    case v1::METHOD_VARIANT_FAST:
-      return MethodVariant::kFast;
-    case v1::METHOD_VARIANT_PUBLISHED:
-      return MethodVariant::kPublished;
-    default:
-      return UnknownValue("header.options.parameters.variant", variant);
+// Returns the native value of `value`, the first one for the value 0.
+template <class Native, class Enum>
+absl::StatusOr<Native> DecodeEnum(Enum value, absl::string_view field,
+                                  std::initializer_list<std::pair<Enum, Native>> values) {
+  if (static_cast<int>(value) == 0) return values.begin()->second;
+  for (const auto& [known, native] : values) {
+    if (known == value) return native;
   }
+  return UnknownValue(field, value);
 }
 
 absl::StatusOr<LuParameters> DecodeParameters(const v1::MethodParameters& parameters) {
   LuParameters decoded;
   CROUT_ASSIGN_OR_RETURN(decoded.pivoting, DecodePivoting(parameters));
-  CROUT_ASSIGN_OR_RETURN(decoded.variant, DecodeVariant(parameters.variant()));
+  CROUT_ASSIGN_OR_RETURN(
+      decoded.variant,
+      DecodeEnum<MethodVariant>(parameters.variant(), "header.options.parameters.variant",
+                                {{v1::METHOD_VARIANT_FAST, MethodVariant::kFast},
+                                 {v1::METHOD_VARIANT_PUBLISHED, MethodVariant::kPublished}}));
   decoded.tolerance = parameters.tolerance();
   decoded.absolute_tolerance = parameters.absolute_tolerance();
   decoded.section_size = parameters.section_size();
   decoded.block_size = parameters.block_size();
   decoded.sweep_limit = parameters.sweep_limit();
   return decoded;
-}
-
-absl::StatusOr<RequestedPrecision> DecodePrecision(v1::FactorPrecision precision) {
-  switch (precision) {
-    case v1::FACTOR_PRECISION_UNSPECIFIED:
-      return RequestedPrecision::kFactorType;
-    case v1::FACTOR_PRECISION_AUTO:
-      return RequestedPrecision::kAuto;
-    case v1::FACTOR_PRECISION_SINGLE:
-      return RequestedPrecision::kSingle;
-    case v1::FACTOR_PRECISION_TF32:
-      return RequestedPrecision::kTf32;
-    default:
-      return UnknownValue("header.options.precision", precision);
-  }
-}
-
-absl::StatusOr<EquilibrateMode> DecodeEquilibrate(v1::Equilibrate mode) {
-  switch (mode) {
-    case v1::EQUILIBRATE_UNSPECIFIED:
-    case v1::EQUILIBRATE_AUTO:
-      return EquilibrateMode::kAuto;
-    case v1::EQUILIBRATE_ON:
-      return EquilibrateMode::kOn;
-    case v1::EQUILIBRATE_OFF:
-      return EquilibrateMode::kOff;
-    default:
-      return UnknownValue("header.options.equilibrate", mode);
-  }
-}
-
-absl::StatusOr<SeriesStrategy> DecodeStrategy(v1::SeriesStrategy strategy) {
-  switch (strategy) {
-    case v1::SERIES_STRATEGY_UNSPECIFIED:
-    case v1::SERIES_STRATEGY_AUTO:
-      return SeriesStrategy::kAuto;
-    case v1::SERIES_STRATEGY_REUSE:
-      return SeriesStrategy::kReuse;
-    case v1::SERIES_STRATEGY_UPDATE:
-      return SeriesStrategy::kUpdate;
-    case v1::SERIES_STRATEGY_REFACTOR:
-      return SeriesStrategy::kRefactor;
-    default:
-      return UnknownValue("header.strategy", strategy);
-  }
 }
 
 absl::StatusOr<ChangeRequest> DecodeChange(const v1::MatrixChange& change) {
@@ -146,18 +104,6 @@ absl::StatusOr<ChangeRequest> DecodeChange(const v1::MatrixChange& change) {
 
 }  // namespace
 
-absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
-                                    const Limits& limits) {
-  Limits most = limits;
-  if (request.has_nnz()) most.max_n = std::max(limits.max_n, limits.max_sparse_n);
-  CROUT_RETURN_IF_ERROR(CheckDimension(request.n(), "n", most));
-  if (request.nnz() < 0 || request.nnz() > request.n() * request.n()) {
-    return BadField("nnz", absl::StrCat(request.nnz(), " is not in [0, ", request.n() * request.n(),
-                                        "], of a matrix of order ", request.n()));
-  }
-  return DecodeDtype(request.matrix_dtype(), DType::kFloat64, "matrix_dtype");
-}
-
 absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options) {
   FactorRequest request;
   request.device = options.device();
@@ -170,8 +116,19 @@ absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options)
         request.factor_dtype,
         DecodeDtype(options.factor_dtype(), DType::kFloat64, "header.options.factor_dtype"));
   }
-  CROUT_ASSIGN_OR_RETURN(request.precision, DecodePrecision(options.precision()));
-  CROUT_ASSIGN_OR_RETURN(request.equilibrate, DecodeEquilibrate(options.equilibrate()));
+  CROUT_ASSIGN_OR_RETURN(request.precision,
+                         DecodeEnum<RequestedPrecision>(
+                             options.precision(), "header.options.precision",
+                             {{v1::FACTOR_PRECISION_UNSPECIFIED, RequestedPrecision::kFactorType},
+                              {v1::FACTOR_PRECISION_AUTO, RequestedPrecision::kAuto},
+                              {v1::FACTOR_PRECISION_SINGLE, RequestedPrecision::kSingle},
+                              {v1::FACTOR_PRECISION_TF32, RequestedPrecision::kTf32}}));
+  CROUT_ASSIGN_OR_RETURN(
+      request.equilibrate,
+      DecodeEnum<EquilibrateMode>(options.equilibrate(), "header.options.equilibrate",
+                                  {{v1::EQUILIBRATE_AUTO, EquilibrateMode::kAuto},
+                                   {v1::EQUILIBRATE_ON, EquilibrateMode::kOn},
+                                   {v1::EQUILIBRATE_OFF, EquilibrateMode::kOff}}));
   request.pivot_threshold = options.pivot_threshold();
   request.keep_matrix = KeepsMatrix(options);
   request.condition = options.condition();
@@ -216,7 +173,13 @@ absl::StatusOr<SeriesRequest> DecodeSeries(const v1::SolveSeriesHeader& header) 
   }
   SeriesRequest series;
   CROUT_ASSIGN_OR_RETURN(series.factor, DecodeOptions(factorize));
-  CROUT_ASSIGN_OR_RETURN(series.strategy, DecodeStrategy(header.strategy()));
+  CROUT_ASSIGN_OR_RETURN(
+      series.strategy,
+      DecodeEnum<SeriesStrategy>(header.strategy(), "header.strategy",
+                                 {{v1::SERIES_STRATEGY_AUTO, SeriesStrategy::kAuto},
+                                  {v1::SERIES_STRATEGY_REUSE, SeriesStrategy::kReuse},
+                                  {v1::SERIES_STRATEGY_UPDATE, SeriesStrategy::kUpdate},
+                                  {v1::SERIES_STRATEGY_REFACTOR, SeriesStrategy::kRefactor}}));
   series.accuracy = header.accuracy();
   if (!(series.accuracy >= 0 && series.accuracy < 1)) {
     return BadField("header.accuracy", absl::StrCat(series.accuracy, " is not in [0, 1)"));

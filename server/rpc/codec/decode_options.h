@@ -8,13 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "crout/v1/factorization_service.pb.h"
 #include "server/engine/request.h"
-#include "server/rpc/core.h"
 
 namespace crout {
-
-// Checks the order and the number of entries of the matrix in an estimate, and returns its type.
-absl::StatusOr<DType> DecodeProblem(const v1::EstimateFactorizeRequest& request,
-                                    const Limits& limits);
 
 // OptionsFor() checks the result against the matrix and the device.
 absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options);

@@ -152,6 +152,17 @@ absl::Status CallBase::ParseAndCharge(const grpc::ByteBuffer& buffer,
   return ChargeMore(buffer.Length());
 }
 
+void CallBase::BeginWithRequest(const grpc::ByteBuffer& buffer, google::protobuf::Message* request,
+                                const std::function<absl::Status()>& start) {
+  DoWork([&] {
+    absl::Status status = Enter();
+    if (!status.ok()) return Refuse(std::move(status), buffer.Length());
+    status = ParseAndCharge(buffer, request);
+    if (status.ok()) status = start();
+    if (!status.ok()) Abort(std::move(status));
+  });
+}
+
 absl::StatusOr<PeerShares::Charge> CallBase::Charge(size_t bytes) {
   return core_.ChargeCall(sharing_peer_, bytes, weak_from_this());
 }

@@ -25,15 +25,16 @@
 #include "kernels/util/mutex.h"
 #include "kernels/util/thread_pool.h"
 #include "server/engine/batching/dynamic_batcher.h"
+#include "server/engine/plan/cached_copy.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "server/engine/scheduling/job_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"
+#include "server/rpc/codec/wire.h"
 #include "server/rpc/core.h"
 #include "server/rpc/observe.h"
-#include "server/rpc/stream/data_stream.h"
 #include "server/rpc/stream/reply_writer.h"
 
 namespace crout {
@@ -85,8 +86,8 @@ inline constexpr std::array<std::string_view, 7> kCallPhaseNames = {
 // EnforceLimits() cancels a call whose client does not read its reply in time (ReplyWriter).
 //
 // call_base.cc implements the life of a call; call_job.cc implements its work and its queued job.
-// The parts of a call are CallerCheck, ReplyWriter and JobTicket. Call connects a call to
-// gRPC.
+// The parts of a call are CallerCheck, ReplyWriter and JobTicket. StreamCall, GetFactorsCall and
+// UnaryCall are also gRPC reactors and connect the two.
 class CallBase : public LiveCall,
                  public PeerShares::Holder,
                  public std::enable_shared_from_this<CallBase> {
@@ -102,45 +103,19 @@ class CallBase : public LiveCall,
   // calls, and their memory stays charged.
   void Preempt() override;
 
- protected:
-  CallBase(ServerCore& core, grpc::CallbackServerContext* context, Method method)
-      : core_(core),
-        context_(context),
-        observed_(method, context),
-        connection_entry_(core.connections.Begin(*context)),
-        writer_(core.limits.transfer) {}
+  ServerCore& core() const { return core_; }
+  // Constant after Enter().
+  const std::string& tenant() const { return tenant_; }
+  Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
+  ObservedCall& observed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return observed_; }
 
-  // Reactions of gRPC. The call may be destroyed in Done().
-  void Cancelled();
-  void WriteDone(bool ok);
-  void Done();
-
-  // Registers the call, authenticates its caller and charges the memory of the call. Must be called
-  // once, right after construction. Pass an error to Refuse().
-  absl::Status Enter();
-  // Ends a call that Enter() refused. `request_bytes` is the number of bytes of its request that
-  // gRPC keeps. The end may be delayed (CallerCheck::Delay()).
-  void Refuse(absl::Status status, size_t request_bytes = 0);
-
-  // Frees the resources of the call on devices and budgets. Called once, after the end.
-  virtual void ReleaseResources() = 0;
   // Records that the call holds resources of this device. The device's threads release them. If the
   // call fails because the device is lost, its status gives this reason.
   void ReleaseOn(DeviceSlot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { slot_ = &slot; }
-  // Whether the work continues after the client has left or its deadline has passed. Once true,
-  // stays true.
-  virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
-
-  // Parses a request that consists of one message, and charges the caller for it: gRPC keeps the
-  // message as long as the call lives.
-  absl::Status ParseAndCharge(const grpc::ByteBuffer& buffer, google::protobuf::Message* request);
   // Charges the caller for a small message, as long as the returned charge lives.
   absl::StatusOr<PeerShares::Charge> Charge(size_t bytes);
   // Charges the caller as long as the call lives.
   absl::Status ChargeMore(size_t bytes);
-
-  // Call when the header, or the whole request, has been read.
-  void HeaderRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { connection_entry_.HeaderRead(); }
 
   CallPhase phase() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_; }
   // Enters the phase `next`. Has no effect if the call is in this phase or a later one.
@@ -168,10 +143,8 @@ class CallBase : public LiveCall,
   }
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
-  // Whether gRPC has taken all messages. OnAllSent() is called after the write that makes this
-  // true.
+  // Whether gRPC has taken all messages.
   bool AllSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return writer_.empty(); }
-  virtual void OnAllSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
 
   void Send(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -188,32 +161,29 @@ class CallBase : public LiveCall,
   // Like End(), but messages passed to Send() before go out whatever `status` is.
   void EndAfterReplies(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Sends `response`, and ends the call with `status`.
+  template <class Response>
+  void SendAndEnd(Response response, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Send([response = std::move(response)] { return Serialize(response); });
+    EndAfterReplies(std::move(status));
+  }
   // Sends `head` and `data`, in as many messages as `data` requires. `field` is the number of the
   // field that carries `data`. The first message starts with `head`; `tail(response)` completes the
-  // last message.
+  // last message. An empty buffer gives one message. The data is not copied.
   template <class Response, class Tail>
   void SendData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
                 int field = Response::kDataFieldNumber) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    StreamData(head, InFlight(std::move(data)), field, core_.limits.ReplyChunkBytes(),
-               std::move(tail), [this](Message message) {
-                 mutex_.AssertHeld();
-                 Send(std::move(message));
-               });
+    PushData(head, InFlight(std::move(data)), std::move(tail), field);
+    SendNext();
   }
-
   // Like SendData(), and ends the call. The last message goes out together with the end, which
   // saves one write, one TLS record and one wake-up of the client.
   template <class Response, class Tail>
   void EndWithData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
                    int field = Response::kDataFieldNumber) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    StreamData(head, InFlight(std::move(data)), field, core_.limits.ReplyChunkBytes(),
-               std::move(tail), [this](Message message) {
-                 mutex_.AssertHeld();
-                 writer_.Push(std::move(message));
-               });
+    PushData(head, InFlight(std::move(data)), std::move(tail), field);
     EndAfterReplies(absl::OkStatus());
   }
-
   // Ends the call with OK and sends `message` together with the end.
   void EndWith(Message message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -246,6 +216,51 @@ class CallBase : public LiveCall,
   void SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function<void()> work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t JobsAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticket_.JobsAhead(); }
+
+  // Pins the factor that the request names.
+  absl::StatusOr<FactorCache::Pin> AcquireNamed(const std::string& handle)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes `copy` on a thread that may block or, if the factor is on its device, by a job. Then
+  // calls `reply` with the mutex held, unless the call has ended. `copy` lives until
+  // ReleaseResources().
+  void Fetch(CachedCopy& copy, std::function<void()> reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+ protected:
+  CallBase(ServerCore& core, grpc::CallbackServerContext* context, Method method)
+      : core_(core),
+        context_(context),
+        observed_(method, context),
+        connection_entry_(core.connections.Begin(*context)),
+        writer_(core.limits.transfer) {}
+
+  // Reactions of gRPC. The call may be destroyed in Done().
+  void Cancelled();
+  void WriteDone(bool ok);
+  void Done();
+
+  // Registers the call, authenticates its caller and charges the memory of the call. Must be called
+  // once, right after construction. Pass an error to Refuse().
+  absl::Status Enter();
+  // Ends a call that Enter() refused. `request_bytes` is the number of bytes of its request that
+  // gRPC keeps. The end may be delayed (CallerCheck::Delay()).
+  void Refuse(absl::Status status, size_t request_bytes = 0);
+
+  // Frees the resources of the call on devices and budgets. Called once, after the end.
+  virtual void ReleaseResources() = 0;
+  // Whether the work continues after the client has left or its deadline has passed. Once true,
+  // stays true.
+  virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
+
+  // Called after the write with which gRPC has taken all messages.
+  virtual void OnAllSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
+  // Call when the header, or the whole request, has been read.
+  void HeaderRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { connection_entry_.HeaderRead(); }
+
+  // Begins a call whose request is one message: registers the call, parses the request and charges
+  // the caller for it, because gRPC keeps the message as long as the call lives. Then runs `start`,
+  // whose error ends the call.
+  void BeginWithRequest(const grpc::ByteBuffer& buffer, google::protobuf::Message* request,
+                        const std::function<absl::Status()>& start);
 
   ServerCore& core_;
   grpc::CallbackServerContext* const context_;
@@ -284,10 +299,29 @@ class CallBase : public LiveCall,
     }
   }
 
+  // Queues the messages of SendData(). The messages and gRPC share ownership of the data until gRPC
+  // has released the last slice.
+  template <class Response, class Tail>
+  void PushData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail, int field)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const size_t size = data->bytes.size();
+    size_t offset = 0;
+    do {
+      const size_t count = std::min(core_.limits.ReplyChunkBytes(), size - offset);
+      const bool last = offset + count == size;
+      writer_.Push([=, response = offset == 0 ? head : Response()]() mutable {
+        if (last) tail(response);
+        if (count == 0) return Serialize(response);
+        return SerializeWithData(response, field, {data->bytes.data() + offset, count}, data);
+      });
+      offset += count;
+    } while (offset < size);
+  }
   // Returns `reply` with a reference to the call's registry ticket. The call counts as in flight
   // until gRPC has released the reply, so that the daemon does not exit before.
   std::shared_ptr<const ReplyData> InFlight(std::shared_ptr<const ReplyData> reply) const;
 
+  absl::Status ParseAndCharge(const grpc::ByteBuffer& buffer, google::protobuf::Message* request);
   // Returns the observations to report. The context of the call must not be used afterwards.
   ObservedCall Observed();
   // If `status` is a fault and the call's device is lost, adds this reason.
@@ -337,26 +371,6 @@ class CallBase : public LiveCall,
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   Clock::time_point end_time_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> client_left_at_ ABSL_GUARDED_BY(mutex_);
-};
-
-// Reactor is grpc::ServerBidiReactor or grpc::ServerWriteReactor over ByteBuffer, or UnaryReactor.
-template <class Reactor>
-class Call : public Reactor, public CallBase {
- public:
-  void OnCancel() override { Cancelled(); }
-  void OnWriteDone(bool ok) override { WriteDone(ok); }
-  void OnDone() override { Done(); }
-
- protected:
-  Call(ServerCore& core, grpc::CallbackServerContext* context, Method method)
-      : CallBase(core, context, method) {}
-
- private:
-  void StartWriting(const grpc::ByteBuffer& message) final { this->StartWrite(&message); }
-  void StartWritingLast(const grpc::ByteBuffer& message, grpc::Status status) final {
-    this->StartWriteAndFinish(&message, grpc::WriteOptions(), std::move(status));
-  }
-  void StartFinishing(grpc::Status status) final { this->Finish(std::move(status)); }
 };
 
 }  // namespace crout

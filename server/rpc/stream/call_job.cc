@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Implements the work of a call: its tasks, and its job in a device's queue.
+// Implements the work of a call: its tasks, its job in a device's queue, and copies of factors.
 #include <memory>
 #include <utility>
 
 #include "kernels/util/clock.h"
+#include "kernels/util/status_macros.h"
+#include "kernels/util/stopwatch.h"
+#include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/stream/call_base.h"
 
 namespace crout {
@@ -117,6 +120,40 @@ void CallBase::OnJobDequeued() {
   MutexLock lock(&mutex_);
   ticket_.ReleaseJob();
   MoveTo(CallPhase::kWork);
+}
+
+absl::StatusOr<FactorCache::Pin> CallBase::AcquireNamed(const std::string& handle) {
+  CROUT_ASSIGN_OR_RETURN(const Handle decoded, DecodeHandle(handle));
+  observed_.SetHandle(handle);
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.engine.cache.Acquire(tenant_, decoded));
+  ReleaseOn(pin.slot());
+  return pin;
+}
+
+void CallBase::Fetch(CachedCopy& copy, std::function<void()> reply) {
+  DeviceSlot& slot = copy.slot();
+  ReleaseOn(slot);
+  SubmitTask(*slot.admitting, AdmissionSize(copy.bytes()), [this, &copy, &slot, reply] {
+    const absl::StatusOr<bool> copied = copy.CopyFromHost();
+    MutexLock lock(&mutex_);
+    if (!needs_result()) return;
+    if (!copied.ok()) return End(copied.status());
+    if (*copied) {
+      StartReply({}, *slot.device, copy.info().summary.n);
+      return reply();
+    }
+    Submit(*slot.scheduler, 0, [this, &copy, reply](ExecutionContext& context) {
+      CallTimings timings;
+      Stopwatch watch;
+      const absl::Status status = copy.CopyFromDevice(context);
+      timings.device_to_host = watch.Lap();
+      MutexLock lock(&mutex_);
+      StartReply(timings, context.device(), copy.info().summary.n);
+      if (!needs_result()) return;
+      if (!status.ok()) return End(status);
+      reply();
+    });
+  });
 }
 
 bool CallBase::BeginWork() {

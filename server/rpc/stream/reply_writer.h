@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "grpcpp/support/byte_buffer.h"
-#include "server/rpc/stream/transfer_watch.h"
+#include "server/net/transfer_watch.h"
 
 namespace crout {
 

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/net/transfer_watch.h"
 #include "server/rpc/codec/wire.h"
-#include "server/rpc/stream/transfer_watch.h"
 
 namespace crout {
 

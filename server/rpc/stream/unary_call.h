@@ -14,26 +14,10 @@
 
 namespace crout {
 
-// Adapts a unary reactor to the interface that Call expects. The reply is sent with the status.
-class UnaryReactor : public grpc::ServerUnaryReactor {
- public:
-  virtual void OnWriteDone(bool /*ok*/) {}
-
- protected:
-  void StartWriteAndFinish(const grpc::ByteBuffer* message, grpc::WriteOptions /*options*/,
-                           grpc::Status status) {
-    *reply_ = *message;
-    Finish(std::move(status));
-  }
-  void StartWrite(const grpc::ByteBuffer* /*message*/) {}  // unary calls stream no messages
-
-  grpc::ByteBuffer* reply_ = nullptr;  // owned by gRPC
-};
-
 // Answers a Request with the Response of a handler. Both messages are charged until gRPC is done
 // with the call. The handler is short, so it is not stopped when the client leaves.
 template <class Request, class Response>
-class UnaryCall final : public Call<UnaryReactor> {
+class UnaryCall final : public grpc::ServerUnaryReactor, public CallBase {
  public:
   using Handler = absl::Status (*)(ServerCore& core, const Scope& scope, const Request& request,
                                    Response* response);
@@ -42,31 +26,39 @@ class UnaryCall final : public Call<UnaryReactor> {
                                   const Request& request);
 
   UnaryCall(ServerCore& core, grpc::CallbackServerContext* context, Method method, Handler handler)
-      : Call(core, context, method), handler_(handler) {}
+      : CallBase(core, context, method), handler_(handler) {}
 
   // Starts the call; call once after construction. If `threads` is null, runs the handler at once
-  // on the current thread.
+  // on the current thread. The reply is sent with the status, in `reply`, which gRPC owns.
   void Begin(const grpc::ByteBuffer& request, grpc::ByteBuffer* reply, Threads threads) {
     reply_ = reply;
-    DoWork([&] {
-      absl::Status status = Enter();
-      if (!status.ok()) return Refuse(std::move(status), request.Length());
-      status = Start(request);
-      if (!status.ok()) return Abort(std::move(status));
-      if (threads == nullptr) return Work();
-      threads(core_, tenant_, request_).Schedule(tenant_, [self = shared_from_this(), this] {
-        DoWork([this] { Work(); });
-      });
+    BeginWithRequest(request, &request_, [&] {
+      if constexpr (requires { request_.handle(); }) {
+        MutexLock lock(&mutex_);
+        observed_.SetHandle(request_.handle());
+      }
+      if (threads == nullptr) {
+        Work();
+      } else {
+        threads(core_, tenant_, request_).Schedule(tenant_, [self = shared_from_this(), this] {
+          DoWork([this] { Work(); });
+        });
+      }
+      return absl::OkStatus();
     });
   }
 
+  void OnCancel() override { Cancelled(); }
+  void OnDone() override { Done(); }
+
  private:
-  absl::Status Start(const grpc::ByteBuffer& request) {
-    CROUT_RETURN_IF_ERROR(ParseAndCharge(request, &request_));
-    MutexLock lock(&mutex_);
-    if constexpr (requires { request_.handle(); }) observed_.SetHandle(request_.handle());
-    return absl::OkStatus();
+  void StartWriting(const grpc::ByteBuffer& /*message*/) override {}  // streams no messages
+  void StartWritingLast(const grpc::ByteBuffer& message, grpc::Status status) override {
+    *reply_ = message;
+    Finish(std::move(status));
   }
+  void StartFinishing(grpc::Status status) override { Finish(std::move(status)); }
+
   absl::StatusOr<grpc::ByteBuffer> MakeReply() {
     Response response;
     CROUT_RETURN_IF_ERROR(handler_(core_, Scope{tenant_, roles_}, request_, &response));
@@ -84,7 +76,8 @@ class UnaryCall final : public Call<UnaryReactor> {
   void ReleaseResources() override {}
 
   const Handler handler_;
-  Request request_;  // constant after Start()
+  Request request_;  // constant once parsed
+  grpc::ByteBuffer* reply_ = nullptr;
 };
 
 }  // namespace crout

@@ -2,7 +2,7 @@
 
 // Tests the accounting of the calls of a connection from their arrival until their memory is
 // charged.
-#include "server/rpc/connection_calls.h"
+#include "server/net/connection_calls.h"
 
 #include <cstdint>
 #include <string>

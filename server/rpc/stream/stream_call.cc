@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/stream/upload_call.h"
+#include "server/rpc/stream/stream_call.h"
 
 #include <algorithm>
 #include <new>
@@ -11,8 +11,8 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/error.h"
-#include "server/rpc/codec/decode_matrix.h"
 #include "server/rpc/codec/status.h"
+#include "server/rpc/stream/stream_handler.h"
 
 namespace crout {
 namespace {
@@ -29,7 +29,13 @@ absl::Status TooManyBytes() {
 
 }  // namespace
 
-void UploadCall::Begin() {
+StreamCall::StreamCall(ServerCore& core, grpc::CallbackServerContext* context, Method method,
+                       MakeHandler make)
+    : CallBase(core, context, method), handler_(make(*this)), reader_(core.limits.transfer) {}
+
+StreamCall::~StreamCall() = default;
+
+void StreamCall::Begin() {
   DoWork([this] {
     absl::Status status = Enter();
     if (!status.ok()) return Refuse(std::move(status));
@@ -40,15 +46,17 @@ void UploadCall::Begin() {
   });
 }
 
-absl::StatusOr<FactorCache::Pin> UploadCall::AcquireNamed(const std::string& handle) {
-  CROUT_ASSIGN_OR_RETURN(const Handle decoded, DecodeHandle(handle));
-  observed_.SetHandle(handle);
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.engine.cache.Acquire(tenant_, decoded));
-  ReleaseOn(pin.slot());
-  return pin;
+bool StreamCall::OutlivesClient() const {
+  handler_->AssertHeld();
+  return handler_->OutlivesClient();
 }
 
-void UploadCall::OnReadDone(bool ok) {
+double StreamCall::PredictSeconds() {
+  handler_->AssertHeld();
+  return handler_->PredictSeconds();
+}
+
+void StreamCall::OnReadDone(bool ok) {
   try {
     HandleRead(ok);
   } catch (const std::bad_alloc&) {
@@ -56,7 +64,7 @@ void UploadCall::OnReadDone(bool ok) {
   }
 }
 
-void UploadCall::HandleRead(bool ok) {
+void StreamCall::HandleRead(bool ok) {
   MutexLock lock(&mutex_);
   const grpc::ByteBuffer buffer = reader_.EndRead();
   if (!needs_result()) return;
@@ -77,22 +85,22 @@ void UploadCall::HandleRead(bool ok) {
   Pump();
 }
 
-void UploadCall::ReadAhead() {
+void StreamCall::ReadAhead() {
   if (grpc::ByteBuffer* buffer = reader_.StartRead()) StartRead(buffer);
 }
 
-absl::Status UploadCall::HandleMessage(const grpc::ByteBuffer& buffer) {
+absl::Status StreamCall::HandleMessage(const grpc::ByteBuffer& buffer) {
   core_.metrics.CountReceived(buffer.Length());
   observed_.received_bytes += buffer.Length();
   CROUT_ASSIGN_OR_RETURN(StreamMessage * message, reader_.Add(buffer, SteadyNow()));
   if (phase() == CallPhase::kHeader) return HandleHeader(*message);
-  if (message->has_header() && !InRounds()) {
+  if (message->has_header() && !handler_->InRounds()) {
     return BadField("header", "repeated: only the first message carries one");
   }
   return absl::OkStatus();
 }
 
-absl::Status UploadCall::HandleHeader(StreamMessage& message) {
+absl::Status StreamCall::HandleHeader(StreamMessage& message) {
   if (!message.has_header()) {
     if (!BetweenRounds()) {
       return BadField("header", "missing: the first message carries the header");
@@ -108,17 +116,18 @@ absl::Status UploadCall::HandleHeader(StreamMessage& message) {
   reader_.MarkHeaderRead();
   reader_.StopWatch();
   first_ = &message;
-  CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, Start(message));
+  handler_->AssertHeld();
+  CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, handler_->Start(message));
   if (!steps.empty()) Proceed(std::move(steps));
   return absl::OkStatus();
 }
 
-void UploadCall::Pump() {
+void StreamCall::Pump() {
   Advance();
   reader_.UpdateTurn(SteadyNow());
 }
 
-void UploadCall::Advance() {
+void StreamCall::Advance() {
   if (phase() != CallPhase::kPayload || reserving_) return;
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
@@ -127,11 +136,11 @@ void UploadCall::Advance() {
   ReadAhead();
 }
 
-bool UploadCall::RoundIsFull() const {
-  return InRounds() && step_ + 1 == steps_.size() && steps_.back().upload().full();
+bool StreamCall::RoundIsFull() const {
+  return handler_->InRounds() && step_ + 1 == steps_.size() && steps_.back().upload().full();
 }
 
-void UploadCall::EndRound() {
+void StreamCall::EndRound() {
   ++rounds_;
   steps_ = {};
   step_ = 0;
@@ -140,7 +149,7 @@ void UploadCall::EndRound() {
   BeginRound();
 }
 
-void UploadCall::NextRound(absl::Duration timeout) {
+void StreamCall::NextRound(absl::Duration timeout) {
   if (!needs_result()) return;
   reader_.StartWatch(
       SteadyNow(), {.idle_timeout = timeout, .min_rate = 0, .max_time = absl::InfiniteDuration()});
@@ -155,7 +164,7 @@ void UploadCall::NextRound(absl::Duration timeout) {
   Pump();
 }
 
-absl::StatusOr<bool> UploadCall::Consume() {
+absl::StatusOr<bool> StreamCall::Consume() {
   ThreadPool* const threads = steps_.slot().releasing.get();
   const auto resume = [self = shared_from_this(), this, threads] {
     threads->Schedule(tenant_, [self, this] { Resume(); });
@@ -185,7 +194,7 @@ absl::StatusOr<bool> UploadCall::Consume() {
   return true;
 }
 
-void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
+void StreamCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
   reserving_ = true;
   SubmitTask(*step->slot().admitting, AdmissionSize(bytes), [this, step, bytes] {
     absl::Status status = step->upload().Reserve(bytes);
@@ -200,7 +209,7 @@ void UploadCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
 }
 
 // Returns the step for a payload field. Payloads must arrive in order, each in its own field.
-absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
+absl::StatusOr<PayloadStep*> StreamCall::StepFor(int field) {
   const auto step_index = static_cast<size_t>(field - kFirstDataField);
   if (step_index >= steps_.size()) {
     return BadField(
@@ -216,41 +225,47 @@ absl::StatusOr<PayloadStep*> UploadCall::StepFor(int field) {
   return &steps_[step_];
 }
 
-void UploadCall::Resume() {
+void StreamCall::Resume() {
   DoWork([this] {
     MutexLock lock(&mutex_);
     Pump();
   });
 }
 
-void UploadCall::EnforceLimits(Clock::time_point now) {
-  Call::EnforceLimits(now);
-  MutexLock lock(&mutex_);
-  if (!needs_result()) return;  // the steps may be destroyed
+void StreamCall::EnforceLimits(Clock::time_point now) {
+  CallBase::EnforceLimits(now);
+  {
+    MutexLock lock(&mutex_);
+    absl::Status status = CheckUpload(now);
+    if (!status.ok()) End(std::move(status));
+  }
+  handler_->EnforceLimits(now);
+}
+
+absl::Status StreamCall::CheckUpload(Clock::time_point now) const {
+  if (!needs_result()) return absl::OkStatus();  // the steps may be destroyed
   if (BetweenRounds() && core_.draining) {
-    return End(WithReason(absl::UnavailableError("the server is draining: take the series up again "
-                                                 "on another one"),
-                          kReasonDraining));
+    return WithReason(absl::UnavailableError("the server is draining: take the series up again "
+                                             "on another one"),
+                      kReasonDraining);
   }
   for (PayloadStep* step : steps_) {
     const auto awaited_since = step->upload().staging_awaited_since();
     if (!awaited_since) continue;
     // The upload waits for a staging buffer of the server, not for the client.
     if (absl::FromChrono(now - *awaited_since) > core_.limits.transfer.idle_timeout) {
-      return End(StagingTimeout());
+      return StagingTimeout();
     }
   }
   absl::Status status = reader_.Check(now);
-  if (status.ok()) return;
-  End(BetweenRounds()
-          ? WithReason(absl::DeadlineExceededError(
-                           "no step came within the server's --series-idle-timeout: take "
-                           "the series up again by the handle of its factor"),
-                       kReasonSeriesIdle)
-          : std::move(status));
+  if (status.ok() || !BetweenRounds()) return status;
+  return WithReason(
+      absl::DeadlineExceededError("no step came within the server's --series-idle-timeout: take "
+                                  "the series up again by the handle of its factor"),
+      kReasonSeriesIdle);
 }
 
-void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
+void StreamCall::Proceed(std::vector<PayloadStep*> steps) {
   steps_ = std::move(steps);
   in_flight_.emplace(core_.metrics);
   DeviceSlot& slot = steps_.slot();
@@ -269,7 +284,7 @@ void UploadCall::Proceed(std::vector<PayloadStep*> steps) {
              [this, need = *need] { AdmitDenseSlowly(need); });
 }
 
-absl::StatusOr<PeerShares::Charge> UploadCall::KeepFirstMessage() {
+absl::StatusOr<PeerShares::Charge> StreamCall::KeepFirstMessage() {
   constexpr double kRetrySeconds = 1;
   if (first_->size() > kMaxRequestBytes) {
     return WithRetryAfter(
@@ -285,7 +300,7 @@ absl::StatusOr<PeerShares::Charge> UploadCall::KeepFirstMessage() {
   return charge;
 }
 
-void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {
+void StreamCall::AdmitDenseSlowly(const MemoryNeed& need) {
   auto memory = Reserve(core_.engine, steps_.slot(), need);
   const absl::Status status = memory.ok() ? steps_.AdmitDense(*std::move(memory)) : memory.status();
   MutexLock lock(&mutex_);
@@ -294,13 +309,13 @@ void UploadCall::AdmitDenseSlowly(const MemoryNeed& need) {
   Pump();
 }
 
-void UploadCall::BeginUpload() {
+void StreamCall::BeginUpload() {
   MoveTo(CallPhase::kPayload);
   expected_->Reserved();
   reader_.StartWatch(SteadyNow());
 }
 
-void UploadCall::Complete() {
+void StreamCall::Complete() {
   in_flight_.reset();
   reader_.StopWatch();
   if (!AllSent()) return;  // OnAllSent() continues, or the call ends if the client does not read
@@ -315,14 +330,14 @@ void UploadCall::Complete() {
   SubmitTask(*steps_.slot().preparing, steps_.PreparationSize(), [this] { CompleteParsed(); });
 }
 
-void UploadCall::CompleteParsed() {
+void StreamCall::CompleteParsed() {
   const absl::StatusOr<bool> job = FinishParsed();
   MutexLock lock(&mutex_);
   if (!job.ok()) return End(job.status());
   if (*job) SubmitJob();
 }
 
-absl::StatusOr<bool> UploadCall::FinishParsed() {
+absl::StatusOr<bool> StreamCall::FinishParsed() {
   const auto stop = [this] { return stop_requested(); };
   const PayloadStep* analyzed = nullptr;
   int reported_steps = -1;
@@ -330,20 +345,22 @@ absl::StatusOr<bool> UploadCall::FinishParsed() {
     if (std::exchange(analyzed, &step) != &step) reported_steps = -1;
     return StopAnalysing(step.upload(), reported_steps);
   }));
-  CROUT_ASSIGN_OR_RETURN(const bool answered, AnswerSingular());
+  CROUT_ASSIGN_OR_RETURN(const bool answered, handler_->AnswerSingular());
   if (answered) return false;
   CROUT_RETURN_IF_ERROR(steps_.Assemble(core_.engine, stop));
   return true;
 }
 
-void UploadCall::SubmitJob() {
+void StreamCall::SubmitJob() {
   DeviceSlot& slot = steps_.slot();
   const double predicted = PredictSeconds();
-  if (std::optional<DynamicBatchWork> work = MakeBatchWork()) {
+  handler_->AssertHeld();
+  if (std::optional<DynamicBatchWork> work = handler_->MakeBatchWork()) {
     work->slot = &slot;
     Submit(*slot.scheduler, predicted, *std::move(work));
   } else {
-    Submit(*slot.scheduler, predicted, [this](ExecutionContext& context) { RunJob(context); });
+    Submit(*slot.scheduler, predicted,
+           [this](ExecutionContext& context) { handler_->RunJob(context); });
   }
   expected_.reset();
   if (!needs_result()) return;  // refused; the steps may be destroyed
@@ -356,16 +373,19 @@ void UploadCall::SubmitJob() {
   SendProgress(std::move(progress));
 }
 
-void UploadCall::ReleaseResources() {
-  MutexLock lock(&mutex_);
-  expected_.reset();
+void StreamCall::ReleaseResources() {
+  {
+    MutexLock lock(&mutex_);
+    expected_.reset();
+  }
+  handler_->ReleaseResources();
 }
 
-void UploadCall::SendProgress(v1::Progress progress) {
-  Send([encode = encode_, progress = std::move(progress)] { return encode(progress); });
+void StreamCall::SendProgress(v1::Progress progress) {
+  Send([this, progress = std::move(progress)] { return handler_->EncodeProgress(progress); });
 }
 
-bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
+bool StreamCall::StopFactoring(ExecutionContext& context, int64_t n) {
   if (stop_requested()) return true;
   const int64_t done = context.report().ColumnsDone();
   if (done == 0) return false;
@@ -382,7 +402,7 @@ bool UploadCall::StopFactoring(ExecutionContext& context, int64_t n) {
   return false;
 }
 
-bool UploadCall::StopAnalysing(const MatrixUpload& upload, int& reported_steps) {
+bool StreamCall::StopAnalysing(const MatrixUpload& upload, int& reported_steps) {
   if (stop_requested()) return true;
   const std::optional<MatrixUpload::AnalysisProgress>& analysis = upload.analysis();
   // No cost model predicts the time of an analysis. Report only after it has run for kLong.
@@ -400,7 +420,7 @@ bool UploadCall::StopAnalysing(const MatrixUpload& upload, int& reported_steps) 
   return false;
 }
 
-CallTimings UploadCall::UploadTimings() {
+CallTimings StreamCall::UploadTimings() {
   MutexLock lock(&mutex_);
   CallTimings timings;
   timings.queue = std::chrono::duration<double>(Clock::now() - *received_).count();
@@ -408,7 +428,7 @@ CallTimings UploadCall::UploadTimings() {
   return timings;
 }
 
-CallTimings UploadCall::StartJob(v1::Phase phase) {
+CallTimings StreamCall::StartJob(v1::Phase phase) {
   const CallTimings timings = UploadTimings();
   MutexLock lock(&mutex_);
   if (!IsLong()) return timings;
@@ -419,9 +439,9 @@ CallTimings UploadCall::StartJob(v1::Phase phase) {
   return timings;
 }
 
-void UploadCall::StartReply(const CallTimings& timings) {
+void StreamCall::StartReply(const CallTimings& timings) {
   PayloadStep& first = steps_.front();
-  Call::StartReply(timings, *first.slot().device, first.order());
+  CallBase::StartReply(timings, *first.slot().device, first.order());
 }
 
 }  // namespace crout

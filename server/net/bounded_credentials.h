@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Passes each new call to ConnectionCalls as soon as its header has arrived.
-#ifndef CROUT_SERVER_RPC_BOUNDED_CREDENTIALS_H_
-#define CROUT_SERVER_RPC_BOUNDED_CREDENTIALS_H_
+#ifndef CROUT_SERVER_NET_BOUNDED_CREDENTIALS_H_
+#define CROUT_SERVER_NET_BOUNDED_CREDENTIALS_H_
 
 #include <grpcpp/security/server_credentials.h>
 
@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "server/rpc/connection_calls.h"
+#include "server/net/connection_calls.h"
 
 namespace crout {
 
@@ -30,4 +30,4 @@ std::shared_ptr<grpc::ServerCredentials> BoundedInsecure(
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_BOUNDED_CREDENTIALS_H_
+#endif  // CROUT_SERVER_NET_BOUNDED_CREDENTIALS_H_

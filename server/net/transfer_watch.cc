@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/stream/transfer_watch.h"
+#include "server/net/transfer_watch.h"
 
 #include <limits>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Base class of the calls that run one job after an upload.
-#ifndef CROUT_SERVER_RPC_STREAM_JOB_CALL_H_
-#define CROUT_SERVER_RPC_STREAM_JOB_CALL_H_
+// Base class of the handlers of calls that run one job after an upload.
+#ifndef CROUT_SERVER_RPC_STREAM_JOB_HANDLER_H_
+#define CROUT_SERVER_RPC_STREAM_JOB_HANDLER_H_
 
 #include <memory>
 #include <optional>
@@ -11,51 +11,57 @@
 
 #include "kernels/util/status_macros.h"
 #include "server/engine/plan/job_plan.h"
-#include "server/rpc/stream/upload_call.h"
+#include "server/rpc/codec/wire.h"
+#include "server/rpc/stream/stream_handler.h"
 
 namespace crout {
 
 // Makes the plan of a job from the header, reports the start of a long job to the client, runs the
 // job and replies with its result. Also replies with a result that needed no job. Subclasses make
 // the plan and the reply. kFirstPhase is the phase in which the job starts.
-template <class Result, v1::Phase kFirstPhase = v1::PHASE_FACTOR>
-class JobCall : public UploadCall {
+template <class Result, class Response, v1::Phase kFirstPhase = v1::PHASE_FACTOR>
+class JobHandler : public StreamHandler {
+ public:
+  explicit JobHandler(StreamCall& call) : StreamHandler(call) {}
+
  protected:
-  using UploadCall::UploadCall;
   using Plan = JobPlan<Result>;
 
   // Decodes the header and plans the job.
   virtual absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) = 0;
   // Observes and stores the result, replies with it and ends the call.
-  virtual void Reply(Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  virtual void Reply(Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) = 0;
 
   absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     CROUT_ASSIGN_OR_RETURN(plan_, MakePlan(first));
     return plan_->steps();
   }
-  void ReleaseResources() override {
-    UploadCall::ReleaseResources();
-    plan_.reset();
-  }
+  void ReleaseResources() override { plan_.reset(); }
 
   std::unique_ptr<Plan> plan_;  // constant from Start() to ReleaseResources() or the next Start()
 
  private:
   double PredictSeconds() final { return plan_->PredictSeconds(); }
+  grpc::ByteBuffer EncodeProgress(const v1::Progress& progress) const final {
+    Response response;
+    *response.mutable_progress() = progress;
+    return Serialize(response);
+  }
   absl::StatusOr<Result> Run(ExecutionContext& context, CallTimings& timings) {
     const int64_t columns = plan_->columns();
-    const auto stop = [this] { return stop_requested(); };
-    const auto stop_factoring = [&] { return StopFactoring(context, columns); };
+    const auto stop = [this] { return call_.stop_requested(); };
+    const auto stop_factoring = [&] { return call_.StopFactoring(context, columns); };
     return plan_->Run(context, {stop, stop_factoring}, timings);
   }
   void RunJob(ExecutionContext& context) final {
-    CallTimings timings = StartJob(kFirstPhase);
+    CallTimings timings = call_.StartJob(kFirstPhase);
     absl::StatusOr<Result> result = Run(context, timings);
     Finish(std::move(result), timings);
   }
-  std::optional<DynamicBatchWork> MakeBatchWork() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  std::optional<DynamicBatchWork> MakeBatchWork() final
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     BatchForm<Result>* const form = plan_->batch_form();
     if (form == nullptr) return std::nullopt;
     const auto timings = std::make_shared<CallTimings>();
@@ -63,7 +69,7 @@ class JobCall : public UploadCall {
     work.dtype = form->batch_dtype();
     work.op = form->batch_op();
     work.prepare = [this, form, timings](ExecutionContext& context, DynamicBatchSystem& system) {
-      *timings = StartJob(kFirstPhase);
+      *timings = call_.StartJob(kFirstPhase);
       return form->AddToBatch(context, system, *timings);
     };
     work.finish = [this, form, timings](ExecutionContext& context, DynamicBatchSystem& system,
@@ -83,19 +89,19 @@ class JobCall : public UploadCall {
   absl::StatusOr<bool> AnswerSingular() final {
     CROUT_ASSIGN_OR_RETURN(std::optional<Result> result, plan_->FindSingular());
     if (!result) return false;
-    Finish(*std::move(result), UploadTimings());
+    Finish(*std::move(result), call_.UploadTimings());
     return true;
   }
   // An unwanted result may be large, so it is destroyed after the mutex is released.
   void Finish(absl::StatusOr<Result> result, const CallTimings& timings) {
-    MutexLock lock(&mutex_);
-    StartReply(timings);
-    if (!needs_result()) return;
-    if (!result.ok()) return End(result.status());
+    MutexLock lock(&call_.mutex());
+    call_.StartReply(timings);
+    if (!call_.needs_result()) return;
+    if (!result.ok()) return call_.End(result.status());
     Reply(*std::move(result));
   }
 };
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_STREAM_JOB_CALL_H_
+#endif  // CROUT_SERVER_RPC_STREAM_JOB_HANDLER_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/bounded_credentials.h"
+#include "server/net/bounded_credentials.h"
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/connection_calls.h"
+#include "server/net/connection_calls.h"
 
 #include <grpcpp/security/auth_context.h>
 

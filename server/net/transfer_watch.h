@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Checks that the peer of an upload or a reply keeps within the server's transfer limits.
-#ifndef CROUT_SERVER_RPC_STREAM_TRANSFER_WATCH_H_
-#define CROUT_SERVER_RPC_STREAM_TRANSFER_WATCH_H_
+#ifndef CROUT_SERVER_NET_TRANSFER_WATCH_H_
+#define CROUT_SERVER_NET_TRANSFER_WATCH_H_
 
 #include <chrono>
 #include <cstddef>
@@ -64,4 +64,4 @@ class TransferWatch {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_STREAM_TRANSFER_WATCH_H_
+#endif  // CROUT_SERVER_NET_TRANSFER_WATCH_H_

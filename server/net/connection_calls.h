@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Limits, for each connection, the calls that have arrived but are not charged for memory yet.
-#ifndef CROUT_SERVER_RPC_CONNECTION_CALLS_H_
-#define CROUT_SERVER_RPC_CONNECTION_CALLS_H_
+#ifndef CROUT_SERVER_NET_CONNECTION_CALLS_H_
+#define CROUT_SERVER_NET_CONNECTION_CALLS_H_
 
 #include <chrono>
 #include <cstddef>
@@ -135,4 +135,4 @@ std::string UserOf(const grpc::ServerContextBase& context);
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_CONNECTION_CALLS_H_
+#endif  // CROUT_SERVER_NET_CONNECTION_CALLS_H_

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Base of the calls whose request is a stream: a header, then the bytes of up to three matrices.
-#ifndef CROUT_SERVER_RPC_STREAM_UPLOAD_CALL_H_
-#define CROUT_SERVER_RPC_STREAM_UPLOAD_CALL_H_
+// A call whose request is a stream: a header, then the bytes of up to three matrices.
+#ifndef CROUT_SERVER_RPC_STREAM_STREAM_CALL_H_
+#define CROUT_SERVER_RPC_STREAM_STREAM_CALL_H_
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@
 
 namespace crout {
 
+class StreamHandler;
+
 // Reads the header, reserves memory, uploads the payloads and submits the job:
 //   header -> Start() -> reserve memory for dense payloads -> bytes -> half-close ->
 //   (parsed payloads only: parse, reserve, assemble, on a thread that may block) -> queue ->
@@ -28,58 +31,30 @@ namespace crout {
 //
 // The upload lasts from its admission to its last byte and is subject to Limits::transfer. The same
 // limits apply while the call waits for its header.
-class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
+//
+// A StreamHandler makes and answers the job.
+class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                         public CallBase {
  public:
-  void OnReadDone(bool ok) override;
-  void EnforceLimits(Clock::time_point now) override;
+  using MakeHandler = std::unique_ptr<StreamHandler> (*)(StreamCall& call);
+  StreamCall(ServerCore& core, grpc::CallbackServerContext* context, Method method,
+             MakeHandler make);
+  ~StreamCall() override;
 
   // Registers the call and reads the first message. Call once after construction.
   void Begin();
 
- protected:
-  // Encodes a progress event as a message of the call's response type.
-  using EncodeProgress = grpc::ByteBuffer (*)(const v1::Progress& progress);
-  UploadCall(ServerCore& core, grpc::CallbackServerContext* context, Method method,
-             EncodeProgress encode)
-      : Call(core, context, method), encode_(encode), reader_(core.limits.transfer) {}
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override { WriteDone(ok); }
+  void OnCancel() override { Cancelled(); }
+  void OnDone() override { Done(); }
+  void EnforceLimits(Clock::time_point now) override;
 
-  // Decodes the header and returns the steps in the order of their payloads. The pointers must stay
-  // valid until ReleaseResources(). An empty result means that the call is already answered or will
-  // call Proceed() later.
-  virtual absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // Predicted seconds of the whole job.
-  virtual double PredictSeconds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  // RunJob() runs the job on a worker thread. AnswerSingular() answers the call without a job if
-  // the parsed matrix is found to be singular; it then returns true. See JobCall.
-  virtual void RunJob(ExecutionContext& context) = 0;
-  virtual absl::StatusOr<bool> AnswerSingular() = 0;
-  // Returns the work for a dynamic batch, which then replaces RunJob(); nullopt if the job runs
-  // alone.
-  virtual std::optional<DynamicBatchWork> MakeBatchWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return std::nullopt;
-  }
-
-  void ReleaseResources() override;
-
-  // Pins the factor that the header names.
-  absl::StatusOr<FactorCache::Pin> AcquireNamed(const std::string& handle)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  // Whether the payloads come in rounds, each with its own header and reply. The last byte of the
-  // last payload then ends a round; the stream stays open. A round may arrive while the previous
-  // reply is being sent, but it starts only after that reply is sent. Waiting replies count against
-  // no budget, so at most one reply may wait.
-  virtual bool InRounds() const { return false; }
   // Ends an answered round. Its steps are no longer used.
   void EndRound() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for the header of the next round or for the end of the stream, which ends the call. The
   // client must send the header within `timeout`. Call after EndRound().
   void NextRound(absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the call waits for the next round's header.
-  bool BetweenRounds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return rounds_ > 0 && phase() == CallPhase::kHeader;
-  }
 
   // Reserves memory for the dense payloads. If a small reservation succeeds at once without
   // eviction, the caller must call Pump(). Otherwise another thread reserves the memory and then
@@ -99,7 +74,7 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   CallTimings UploadTimings();
   // Returns UploadTimings(). For a long job, also sends a progress event for `phase`.
   CallTimings StartJob(v1::Phase phase);
-  // Calls Call::StartReply() with the matrix of the first payload.
+  // Calls CallBase::StartReply() with the matrix of the first payload.
   void StartReply(const CallTimings& timings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls EndWithData() and appends `result`. The timings in the result are taken when it is sent.
   template <class Response, class Result>
@@ -122,6 +97,14 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   static constexpr double kLongSeconds = 0.05;
   static constexpr Clock::duration kReportInterval = std::chrono::milliseconds(200);
 
+  void StartWriting(const grpc::ByteBuffer& message) override { StartWrite(&message); }
+  void StartWritingLast(const grpc::ByteBuffer& message, grpc::Status status) override {
+    StartWriteAndFinish(&message, grpc::WriteOptions(), std::move(status));
+  }
+  void StartFinishing(grpc::Status status) override { Finish(std::move(status)); }
+  bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseResources() override;
+
   // Handles a message (`ok`) or the end of the stream.
   void HandleRead(bool ok);
   // Starts the next read if the reader has room for another message.
@@ -131,6 +114,13 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<bool> Consume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PayloadStep*> StepFor(int field) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the call waits for the next round's header.
+  bool BetweenRounds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return rounds_ > 0 && phase() == CallPhase::kHeader;
+  }
+  // Returns the status with which the call must end because the client is too slow, or the server
+  // drains between two rounds.
+  absl::Status CheckUpload(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the round's payload is complete. The stream may stay open.
   bool RoundIsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Resume();
@@ -150,11 +140,12 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   // finished step to the client. `reported_steps` is the last reported step.
   bool StopAnalysing(const MatrixUpload& upload, int& reported_steps);
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  double PredictSeconds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the job is predicted to be long enough for progress events.
   bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
   void SendProgress(v1::Progress progress) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const EncodeProgress encode_;
+  const std::unique_ptr<StreamHandler> handler_;
   RequestReader reader_ ABSL_GUARDED_BY(mutex_);
   StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // in reader_; valid until consumed
   bool reserving_ ABSL_GUARDED_BY(mutex_) = false;          // ReserveSlowly() is running
@@ -167,14 +158,6 @@ class UploadCall : public Call<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   StepGroup steps_;  // constant between Start() and ReleaseResources()
 };
 
-// The UploadCall::EncodeProgress function for calls that reply with `Response`.
-template <class Response>
-grpc::ByteBuffer ProgressEvent(const v1::Progress& progress) {
-  Response response;
-  *response.mutable_progress() = progress;
-  return Serialize(response);
-}
-
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_STREAM_UPLOAD_CALL_H_
+#endif  // CROUT_SERVER_RPC_STREAM_STREAM_CALL_H_
