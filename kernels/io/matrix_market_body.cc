@@ -12,7 +12,7 @@
 namespace crout {
 namespace {
 
-std::string Given(const FaultyLine& faulty) {
+std::string DescribeToken(const FaultyLine& faulty) {
   return faulty.token.empty() ? "missing" : absl::StrCat(faulty.token, " given");
 }
 
@@ -23,21 +23,22 @@ std::string Describe(const MatrixMarketHeader& header, const FaultyLine& faulty)
       break;
     case LineFault::kRow:
       return absl::StrCat("the row index must be an integer from 1 to ", header.rows, ", ",
-                          Given(faulty));
+                          DescribeToken(faulty));
     case LineFault::kColumn:
       return absl::StrCat("the column index must be an integer from 1 to ", header.columns, ", ",
-                          Given(faulty));
+                          DescribeToken(faulty));
     case LineFault::kValue:
-      return absl::StrCat("the value", where, " must be a decimal number, ", Given(faulty));
+      return absl::StrCat("the value", where, " must be a decimal number, ", DescribeToken(faulty));
     case LineFault::kNotInteger:
       return absl::StrCat("the value", where,
                           " must be an integer, because the banner declares 'integer', ",
-                          Given(faulty));
+                          DescribeToken(faulty));
     case LineFault::kNotFinite:
-      return absl::StrCat("the value", where, " must be finite in float64, ", Given(faulty));
+      return absl::StrCat("the value", where, " must be finite in float64, ",
+                          DescribeToken(faulty));
     case LineFault::kImaginary:
       return absl::StrCat("the imaginary part", where, " must be a decimal number, ",
-                          Given(faulty));
+                          DescribeToken(faulty));
     case LineFault::kDiagonal:
       return absl::StrCat(
           "the entry", where,
@@ -47,7 +48,7 @@ std::string Describe(const MatrixMarketHeader& header, const FaultyLine& faulty)
                           " is on the diagonal and has an imaginary part; the diagonal of a "
                           "hermitian matrix is real");
     case LineFault::kTrailing:
-      return absl::StrCat("nothing may follow the entry", where, ", ", Given(faulty));
+      return absl::StrCat("nothing may follow the entry", where, ", ", DescribeToken(faulty));
     case LineFault::kTooLong:
       return absl::StrCat("the line is longer than ", kMaxMatrixMarketLine, " bytes");
   }
@@ -139,8 +140,9 @@ absl::Status MatrixMarketBody::Explain(const FaultyLine& faulty) const {
   }
   // An excess value has no position in the matrix.
   if (count_ >= header_.entries) {
-    return LineError(line, absl::StrCat("nothing may follow the ", header_.entries,
-                                        " values that the size line declares, ", Given(faulty)));
+    return LineError(line,
+                     absl::StrCat("nothing may follow the ", header_.entries,
+                                  " values that the size line declares, ", DescribeToken(faulty)));
   }
   FaultyLine placed = faulty;
   const auto [row, column] = PackedPosition(header_, count_);

@@ -3,7 +3,6 @@
 #include "kernels/cuda/crout_lu/crout_lu.h"
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +11,7 @@
 #include "kernels/cuda/blocked/tiles.h"
 #include "kernels/cuda/crout_lu/block_row.h"
 #include "kernels/cuda/crout_lu/deferred_interchanges.h"
+#include "kernels/cuda/crout_lu/lu_workspace.h"
 #include "kernels/cuda/crout_lu/panel_update.h"
 #include "kernels/cuda/crout_lu/tf32_product.h"
 #include "kernels/cuda/device/complex.h"
@@ -23,56 +23,9 @@ namespace crout::cuda {
 namespace {
 
 constexpr int64_t kMaxBlock = BlockRowPlan<double>::kMaxRows;
-// Block row plans: those of the blocks of two consecutive panels, because one queue may lag behind
-// the other, and one for blocks within a panel.
-constexpr int kPlansOfPanels = 2 * PanelLayout::kMaxBlocks;
-constexpr int kPlans = kPlansOfPanels + 1;
 // Blocks of threads that interchange rows while a product runs: one for each multiprocessor that
 // the trailing queue leaves free. More would take bandwidth that the product needs.
 constexpr unsigned kMovingBlocks = LookAhead::kSparedMultiprocessors;
-
-size_t PlanBytes(DType dtype) {
-  return DispatchDevice(
-      dtype, [](auto tag) { return sizeof(BlockRowPlan<typename decltype(tag)::type>); });
-}
-
-// Offsets of the workspace's parts behind the control. cuBLAS requires its workspace at a multiple
-// of 256 bytes.
-struct Workspace {
-  static constexpr size_t kAlignment = 256;
-
-  size_t plans = kAlignment;
-  // Workspace of the urgent queue; it and `deferred` are used only with look-ahead.
-  size_t cublas = 0;
-  size_t deferred = 0;
-  size_t split = 0;  // TF32 parts of a panel; this and the next two are used only with `tf32`
-  size_t split_trailing = 0;  // TF32 parts of the panel's rows of U in the trailing matrix
-  size_t split_next = 0;      // TF32 parts of the panel's rows of U in the next panel
-  size_t scratch = 0;         // scratch memory of the panels
-  size_t bytes = 0;
-
-  static Workspace For(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
-                       int64_t m, int64_t columns) {
-    Workspace w;
-    size_t end = w.plans + kPlans * PlanBytes(dtype);
-    const auto take = [&](bool wanted, size_t bytes) {
-      const size_t begin = (end + kAlignment - 1) / kAlignment * kAlignment;
-      end = begin + (wanted ? bytes : 0);
-      return begin;
-    };
-    const PanelLayout panels = blocking.panels(columns);
-    w.cublas = take(blocking.look_ahead, Context::kCublasWorkspaceBytes);
-    w.deferred = take(blocking.look_ahead, DeferredInterchangesBytes(dtype, m, panels));
-    const int64_t width = panels.EndOf(0);
-    w.split = take(blocking.tf32, Tf32LeftBytes(dtype, m, width));
-    constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-    w.split_trailing = take(blocking.tf32, Tf32RightBytes(dtype, m, width, kAny));
-    w.split_next = take(blocking.tf32, Tf32RightBytes(dtype, m, width, width));
-    w.scratch = take(true, kernels.ScratchBytes(dtype, m));
-    w.bytes = end;
-    return w;
-  }
-};
 
 template <class T>
 class CroutLu final : public PanelwiseLu {
@@ -90,7 +43,7 @@ class CroutLu final : public PanelwiseLu {
         panels_(blocking.panels(columns_)),
         panel_{0, panels_.EndOf(0)},
         ipiv_(ipiv),
-        layout_(Workspace::For(kernels, blocking, kDTypeOf<T>, a.rows, columns_)),
+        layout_(LuWorkspace::For(kernels, blocking, kDTypeOf<T>, a.rows, columns_)),
         workspace_(workspace.data()),
         control_(reinterpret_cast<LuControl<T>*>(workspace_)),
         stop_(stop) {}
@@ -192,7 +145,7 @@ class CroutLu final : public PanelwiseLu {
            columns_ - panel.begin >= blocking_.overlap_left;
   }
 
-  // The columns behind the next panel, in two halves. The right half lies inside the right half of
+  // The columns after the next panel, in two halves. The right half lies inside the right half of
   // the previous panel, so its rows can move once that half is updated.
   Range TrailingOf(Range panel) const { return {NextOf(panel).end, a_.cols}; }
   Range RightOf(Range panel) const {
@@ -297,17 +250,17 @@ class CroutLu final : public PanelwiseLu {
         return status;
       }
       const int64_t width = kernels_.WidthFor(kDTypeOf<T>, a_.rows, leaf);
-      const int64_t behind = std::min(leaf + width, columns.end);
-      const LuPanel<T> panel = Panel(leaf, behind);
+      const int64_t leaf_end = std::min(leaf + width, columns.end);
+      const LuPanel<T> panel = Panel(leaf, leaf_end);
       const Range rows = {leaf, a_.rows};
       CROUT_RETURN_IF_CUDA_ERROR(kernels_.Launch(panel, queue.stream));
-      const MatrixView<T> right = Block(rows, {behind, columns.end});
+      const MatrixView<T> right = Block(rows, {leaf_end, columns.end});
       CROUT_RETURN_IF_CUDA_ERROR(LaunchSwapAndSolve(panel, Block(rows, {block.begin, leaf}), right,
                                                     Block(rows, {columns.end, block.end}),
                                                     kernels_.clusters(), queue.stream));
       CROUT_RETURN_IF_CUDA_ERROR(
           LaunchSubtractPanel(panel, right, kernels_.clusters(), queue.stream));
-      leaf = behind;
+      leaf = leaf_end;
     }
     return absl::OkStatus();
   }
@@ -469,37 +422,13 @@ class CroutLu final : public PanelwiseLu {
   bool begun_ = false;
   bool done_ = false;
   int64_t* const ipiv_;
-  const Workspace layout_;
+  const LuWorkspace layout_;
   std::byte* const workspace_;
   LuControl<T>* const control_;
   const StopRequested& stop_;
 };
 
 }  // namespace
-
-size_t CroutLuWorkspaceBytes(const LuPanelKernels& kernels, const LuBlocking& blocking, DType dtype,
-                             int64_t m, int64_t columns) {
-  return Workspace::For(kernels, blocking, dtype, m, columns).bytes;
-}
-
-size_t MaxCroutLuWorkspaceBytes(const LuPanelKernels& kernels, DType dtype, int64_t m,
-                                int64_t columns) {
-  // Every bound in LuBlocking is a multiple of kUnit, and between two bounds the workspace grows
-  // with the number of columns.
-  constexpr int64_t kUnit = 256;
-  size_t most = 0;
-  for (int64_t unit = 0; unit < columns; unit += kUnit) {
-    const int64_t least = std::min(unit + kUnit, columns);
-    most = std::max(most,
-                    CroutLuWorkspaceBytes(kernels, LuBlocking::For(dtype, least), dtype, m, least));
-  }
-  // The panels' scratch memory alone may be larger for fewer rows.
-  size_t scratch = 0;
-  for (int64_t unit = 0; unit < m; unit += kUnit) {
-    scratch = std::max(scratch, kernels.ScratchBytes(dtype, std::min(unit + kUnit, m)));
-  }
-  return most + scratch;
-}
 
 const int* CroutLuInfo(DType dtype, std::span<const std::byte> workspace) {
   return DispatchDevice(dtype, [&](auto tag) {
@@ -534,31 +463,17 @@ absl::Status EnqueueCroutLu(const LuStreams& streams, const LuPanelKernels& kern
   return absl::OkStatus();
 }
 
-template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
-    const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<float>&, int64_t*,
-    std::span<std::byte>, const StopRequested&);
-template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
-    const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<double>&, int64_t*,
-    std::span<std::byte>, const StopRequested&);
-template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
-    const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<Complex<float>>&,
-    int64_t*, std::span<std::byte>, const StopRequested&);
-template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(
-    const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<Complex<double>>&,
-    int64_t*, std::span<std::byte>, const StopRequested&);
-
-template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&,
-                                     const MatrixView<float>&, int64_t*, std::span<std::byte>,
-                                     const StopRequested&);
-template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&,
-                                     const MatrixView<double>&, int64_t*, std::span<std::byte>,
-                                     const StopRequested&);
-
-template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&,
-                                     const MatrixView<Complex<float>>&, int64_t*,
-                                     std::span<std::byte>, const StopRequested&);
-template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&,
-                                     const MatrixView<Complex<double>>&, int64_t*,
-                                     std::span<std::byte>, const StopRequested&);
+#define CROUT_INSTANTIATE(T)                                                                       \
+  template absl::StatusOr<std::unique_ptr<PanelwiseLu>> MakePanelwiseCroutLu(                      \
+      const LuStreams&, const LuPanelKernels&, const LuBlocking&, const MatrixView<T>&, int64_t*,  \
+      std::span<std::byte>, const StopRequested&);                                                 \
+  template absl::Status EnqueueCroutLu(const LuStreams&, const LuPanelKernels&, const LuBlocking&, \
+                                       const MatrixView<T>&, int64_t*, std::span<std::byte>,       \
+                                       const StopRequested&)
+CROUT_INSTANTIATE(float);
+CROUT_INSTANTIATE(double);
+CROUT_INSTANTIATE(Complex<float>);
+CROUT_INSTANTIATE(Complex<double>);
+#undef CROUT_INSTANTIATE
 
 }  // namespace crout::cuda

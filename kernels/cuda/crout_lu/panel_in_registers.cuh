@@ -79,14 +79,14 @@ class PanelInRegisters {
   static constexpr bool kUnrolled = kRows == 1;
   static constexpr int kGroup = kUnrolled ? kWidth : 4;
   static constexpr int32_t kZero = INT32_MIN;  // marks a pivot that is zero
-  // Pieces of 16 bytes behind a row: the reciprocal and the row's origin.
+  // Pieces of 16 bytes after a row: the reciprocal and the row's origin.
   static constexpr int kTailPieces = sizeof(T) > sizeof(double) ? 2 : 1;
   static_assert(sizeof(Row) == (kWidth / kChunk + kTailPieces) * 16);
 
-  // Place(k): place of step k's column in the window. Behind(k): the first column that step k has
-  // not updated yet when step k + 1 begins.
+  // Place(k): place of step k's column in the window. FirstPending(k): the first column that step
+  // k has not updated yet when step k + 1 begins.
   static __device__ int Place(int k) { return kUnrolled ? k : 0; }
-  static __device__ int Behind(int k) { return Place(k) + 2; }
+  static __device__ int FirstPending(int k) { return Place(k) + 2; }
 
   static __device__ int Lane() { return threadIdx.x % kWarp; }
   static __device__ bool Holds(unsigned columns, int j) { return (columns >> j & 1) != 0; }
@@ -175,12 +175,12 @@ class PanelInRegisters {
   // columns were updated at once. Middle() is the border between the parts.
   template <int kWindow>
   static __device__ int Middle(int k) {
-    const int middle = (Behind(k - 1) + kWindow) / 2 / kChunk * kChunk;
-    return middle < Behind(k - 1) ? Behind(k - 1) : middle;
+    const int middle = (FirstPending(k - 1) + kWindow) / 2 / kChunk * kChunk;
+    return middle < FirstPending(k - 1) ? FirstPending(k - 1) : middle;
   }
   template <int kWindow>
   __device__ void StartCatchUp(int k) {
-    if (k % kGroup != 0) Update<kWindow>(Behind(k - 1), Middle<kWindow>(k));
+    if (k % kGroup != 0) Update<kWindow>(FirstPending(k - 1), Middle<kWindow>(k));
   }
   template <int kWindow>
   __device__ void EndCatchUp(int k) {
@@ -337,7 +337,7 @@ class PanelInRegisters {
           Skip<kWindow>(k);
         }
       }
-      if constexpr (!kUnrolled) EndUpdate<kWindow>(Behind(0));
+      if constexpr (!kUnrolled) EndUpdate<kWindow>(FirstPending(0));
       Factor<kWindow - kGroup>();
     }
   }

@@ -18,12 +18,12 @@ struct ChildInLane {
 
   // Returns the child of lane `lane` in every lane. Called by the whole warp.
   __device__ ChildInLane FromLane(int lane) const {
-    return {Given(from, lane), Given(place, lane), __shfl_sync(kAllLanes, d2, lane)};
+    return {Broadcast(from, lane), Broadcast(place, lane), __shfl_sync(kAllLanes, d2, lane)};
   }
 
  private:
   template <class P>
-  static __device__ P* Given(P* pointer, int lane) {
+  static __device__ P* Broadcast(P* pointer, int lane) {
     const auto bits = reinterpret_cast<unsigned long long>(pointer);
     return reinterpret_cast<P*>(__shfl_sync(kAllLanes, bits, lane));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The data that the CUDA device stores behind a factor's fronts, in the same block. Solves read
+// The data that the CUDA device stores after a factor's fronts, in the same block. Solves read
 // them.
 #ifndef CROUT_KERNELS_CUDA_MULTIFRONTAL_FACTOR_BLOCK_H_
 #define CROUT_KERNELS_CUDA_MULTIFRONTAL_FACTOR_BLOCK_H_
@@ -37,7 +37,7 @@ class BlockPlan {
   size_t end_;
 };
 
-// Offsets in the block: MultifrontalLayout's, and behind them the parts of the analysis that solves
+// Offsets in the block: MultifrontalLayout's, followed by the parts of the analysis that solves
 // need. Solves therefore do not send these parts again. They move with the factor and count toward
 // its bytes. The arrays from `fronts` up to `permutation` depend only on the analysis and on
 // `depth`, and are the same in all factors with both.
@@ -47,7 +47,8 @@ struct FactorBlock {
   size_t pivots;  // MultifrontalLayout::pivots
   size_t fronts;  // Front[fronts]
   size_t order;   // int32[fronts]: LevelPlan::order
-  // int32, right behind `order`: depth of the Traversal that placed the contributions in `fronts`.
+  // int32, directly after `order`: depth of the Traversal that placed the contributions in
+  // `fronts`.
   size_t depth;
   // FrontBatch[LevelPlan::MaxBatches]: LevelBatches::all, terminated by a batch without fronts.
   size_t batches;

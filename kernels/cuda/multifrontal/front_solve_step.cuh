@@ -66,7 +66,9 @@ class FrontStep {
   static constexpr int kTile = kSolveTile<T>;
   static constexpr bool kUnit = kUp != kTransposed;
 
-  __device__ T Given(T value) const { return kTransposed && conjugate_ ? Conjugate(value) : value; }
+  __device__ T ConjugateIfSet(T value) const {
+    return kTransposed && conjugate_ ? Conjugate(value) : value;
+  }
 
   // Elements outside of the step's rows and columns are zero, and their diagonal divides by one.
   __device__ void LoadTile() const {
@@ -84,7 +86,7 @@ class FrontStep {
 #pragma unroll
       for (int s = 0; s < kUnroll; ++s) {
         const int k = first + s * kApart;
-        const T value = Given(values[s]);
+        const T value = ConjugateIfSet(values[s]);
         if constexpr (kTransposed) {
           shared_.tile[i][k] = value;
         } else {
@@ -189,7 +191,7 @@ class FrontStep {
                                : &front_.U12<const T>(solve_.factor)(begin_, column - front_.d1);
 #pragma unroll 4
         for (int i = lane; i < width_; i += kLanes) {
-          const T value = Given(a[i]);
+          const T value = ConjugateIfSet(a[i]);
 #pragma unroll
           for (int c = 0; c < kColumns; ++c) sums[c] = PlusProduct(sums[c], value, shared_.x[i][c]);
         }

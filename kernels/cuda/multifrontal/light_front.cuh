@@ -192,18 +192,20 @@ class LightFront {
     DivideBy<T> divide;
   };
 
-  __device__ T Given(T value) const { return kTransposed && conjugate_ ? Conjugate(value) : value; }
+  __device__ T ConjugateIfSet(T value) const {
+    return kTransposed && conjugate_ ? Conjugate(value) : value;
+  }
   // Element k of this lane's row of op(F11), which must exist.
   __device__ T Inner(int k) const {
-    return kTransposed ? Given(panel_(k, lane_)) : panel_(lane_, k);
+    return kTransposed ? ConjugateIfSet(panel_(k, lane_)) : panel_(lane_, k);
   }
   // Below: element (i, k) of the part below op(F11). Beside: element i of the part beside op(F11)
   // in this lane's row.
   __device__ T Below(int i, int k) const {
-    return kTransposed ? Given(u12_(k, i)) : panel_(front_.d1 + i, k);
+    return kTransposed ? ConjugateIfSet(u12_(k, i)) : panel_(front_.d1 + i, k);
   }
   __device__ T Beside(int i) const {
-    return kTransposed ? Given(panel_(front_.d1 + i, lane_)) : u12_(lane_, i);
+    return kTransposed ? ConjugateIfSet(panel_(front_.d1 + i, lane_)) : u12_(lane_, i);
   }
   __device__ int PermutedUnless(bool plain) const {
     return lane_ < front_.d1 && !plain ? solve_.permutation[front_.first + lane_] : lane_;

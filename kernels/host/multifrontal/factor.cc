@@ -11,8 +11,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/host/multifrontal/front_elimination.h"
 #include "kernels/host/multifrontal/front_kernels.h"
 #include "kernels/host/multifrontal/multifrontal.h"
+#include "kernels/host/multifrontal/numeric_workspace.h"
 #include "kernels/host/multifrontal/schedule.h"
 #include "kernels/host/ops/blas.h"
 #include "kernels/sparse/entry_scales.h"
@@ -23,41 +25,12 @@
 namespace crout::host {
 namespace {
 
-constexpr size_t kLine = 64;
-constexpr size_t RoundUp(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-
 // Tile size of large upper fronts. Changing it changes the bits of the result.
 constexpr int64_t kTile = 192;
-// Below this many operations, a BLAS call costs more than the product.
-constexpr int64_t kSmallProduct = 20000;
 
 Width WidthOf(const Analysis& analysis) {
   return analysis.flops > 4e6 ? Width::kAllCores : Width::kOneCore;
 }
-
-struct WorkspaceLayout {
-  WorkspaceLayout(const Analysis& analysis, const Schedule& schedule, DType dtype, int threads)
-      : smallest(0),
-        positions(RoundUp(analysis.n * SizeOf(RealOf(dtype)))),
-        shared(positions + RoundUp(2 * analysis.n * sizeof(int32_t))),
-        stacks(shared + RoundUp(schedule.shared_entries() * SizeOf(dtype))),
-        stack_bytes(RoundUp(schedule.thread_entries() * SizeOf(dtype))),
-        bytes(stacks + threads * stack_bytes) {}
-
-  // Number of threads, at most `threads` and at least one, whose stacks fit into `most` bytes.
-  int ThreadsWithin(size_t most, int threads) const {
-    if (stack_bytes == 0 || most >= stacks + threads * stack_bytes) return threads;
-    const size_t fit = most < stacks ? 0 : (most - stacks) / stack_bytes;
-    return std::max(1, static_cast<int>(fit));
-  }
-
-  size_t smallest;   // smallest accepted pivot size, by position
-  size_t positions;  // positions of A's rows, then of its columns
-  size_t shared;     // shared contributions
-  size_t stacks;     // contributions, one stack per thread
-  size_t stack_bytes;
-  size_t bytes;
-};
 
 // Limits OpenBLAS to one thread on the calling thread while in scope, as in parallel regions, so
 // that the bits do not depend on the number of threads.
@@ -318,43 +291,6 @@ class Numeric {
     Examine(f, front, smallest, count, found);
   }
 
-  static void SolveLower(const MatrixView<T>& l, const MatrixView<T>& b) {
-    if (l.cols <= 8) {
-      SolveSmallLower(l, b);
-    } else {
-      TriangularSolve(CblasLeft, CblasLower, CblasUnit, l, b);
-    }
-  }
-
-  static void Subtract(const MatrixView<T>& a, const MatrixView<T>& b, const MatrixView<T>& c) {
-    if (c.rows * c.cols * a.cols < kSmallProduct || a.cols <= 4) {
-      SubtractSmallProduct(a, b, c);
-    } else {
-      SubtractProduct(a, b, c);
-    }
-  }
-
-  // Splits the columns recursively down to panels. Interchanges stay among the first `pivot_rows`
-  // rows.
-  void EliminateColumns(const MatrixView<T>& a, int64_t pivot_rows, Real* smallest, int32_t* ipiv,
-                        PivotCount& count) {
-    if (a.cols <= kPanelColumns) {
-      EliminatePanel(a, pivot_rows, smallest, ipiv, count);
-      return;
-    }
-    const int64_t left = a.cols / 2 / kPanelColumns * kPanelColumns + (a.cols < 64 ? 32 : 0);
-    const int64_t right = a.cols - left;
-    EliminateColumns(Block(a, 0, 0, a.rows, left), pivot_rows, smallest, ipiv, count);
-    ExchangeRows(ipiv, left, Block(a, 0, left, a.rows, right));
-    const MatrixView<T> u = Block(a, 0, left, left, right);
-    const MatrixView<T> trailing = Block(a, left, left, a.rows - left, right);
-    SolveLower(Block(a, 0, 0, left, left), u);
-    SubtractProduct(Block(a, left, 0, a.rows - left, left), u, trailing);
-    EliminateColumns(trailing, pivot_rows - left, smallest + left, ipiv + left, count);
-    ExchangeRows(ipiv + left, right, Block(a, left, 0, a.rows - left, left));
-    for (int64_t k = left; k < a.cols; ++k) ipiv[k] += static_cast<int32_t>(left);
-  }
-
   // DoFront() on all threads, tile by tile.
   void DoTiledFront(int64_t f, Findings& found) {
     const FrontFactor<T> front = FrontAt<T>(analysis_, factor_, f);
@@ -472,7 +408,7 @@ class Numeric {
   const Schedule& schedule_;
   const SparseView<Source> a_;
   std::byte* const factor_;
-  const WorkspaceLayout layout_;
+  const NumericWorkspace layout_;
   const int threads_;  // threads that have a stack
   std::byte* const workspace_;
   Real* const smallest_;
@@ -496,9 +432,9 @@ size_t MultifrontalWorkspaceBytes(const Executor& executor, const Analysis& anal
   const int all = WidthOf(analysis) == Width::kAllCores ? executor.budget().total() : 1;
   const Schedule schedule(analysis);
   const size_t of_schedule = Schedule::Bytes(analysis);
-  const int threads = WorkspaceLayout(analysis, schedule, dtype, all)
+  const int threads = NumericWorkspace(analysis, schedule, dtype, all)
                           .ThreadsWithin(most - std::min(most, of_schedule), all);
-  return WorkspaceLayout(analysis, schedule, dtype, threads).bytes + of_schedule;
+  return NumericWorkspace(analysis, schedule, dtype, threads).bytes + of_schedule;
 }
 
 absl::StatusOr<NumericSummary> FactorMultifrontal(

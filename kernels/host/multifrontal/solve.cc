@@ -90,7 +90,7 @@ class SmallFront {
   void UpperTransposed(T* x, T* y) const {
     for (int64_t k = 0; k < d1_; ++k) {
       const T* const u = &front_.panel(0, k);
-      x[k] = (x[k] - Dot(u, x, 0, k)) / Given(u[k]);
+      x[k] = (x[k] - Dot(u, x, 0, k)) / ConjugateIfSet(u[k]);
     }
     for (int64_t j = 0; j < d2_; ++j) y[j] -= Dot(&front_.u12(0, j), x, 0, d1_);
   }
@@ -133,10 +133,10 @@ class SmallFront {
     for (int q = 0; q < kHeight; ++q) x[i + q] -= even[q] + odd[q];
   }
 
-  T Given(T v) const { return conjugate_ ? Conj(v) : v; }
+  T ConjugateIfSet(T v) const { return conjugate_ ? Conj(v) : v; }
   T Dot(const T* a, const T* b, int64_t begin, int64_t end) const {
     T sum = 0;
-    for (int64_t i = begin; i < end; ++i) sum += Given(a[i]) * b[i];
+    for (int64_t i = begin; i < end; ++i) sum += ConjugateIfSet(a[i]) * b[i];
     return sum;
   }
 
