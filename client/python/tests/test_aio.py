@@ -199,19 +199,19 @@ async def test_a_series_has_as_many_right_hand_sides_as_matrices(address):
 
 
 @run
-async def test_rcond_is_that_of_one_version(address, regular, monkeypatch):
+async def test_rcond_belongs_to_one_version(address, regular, monkeypatch):
     async with crout.aio.connect(address) as c:
         f = await c.lu_factor(regular(8))
-        theirs = await c.factor(f.handle)
-        solve = f._solve
+        other = await c.factor(f.handle)
+        run = c._transport.run
 
-        async def solve_once_then_refactor(*args, **options):
+        async def run_once_then_refactor(call):
             monkeypatch.undo()
-            first = await solve(*args, **options)
-            await theirs.refactor(1e3 * np.diag(np.arange(1.0, 9)))
+            first = await run(call)
+            await other.refactor(1e3 * np.diag(np.arange(1.0, 9)))
             return first
 
-        monkeypatch.setattr(f, "_solve", solve_once_then_refactor)
+        monkeypatch.setattr(c._transport, "run", run_once_then_refactor)
         assert await f.rcond == pytest.approx(1 / 8)
         assert f.version == 2
 

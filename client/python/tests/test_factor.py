@@ -65,50 +65,42 @@ def test_rcond_on_demand_is_the_servers(client, rng, n):
     assert later.rcond <= 3 / np.linalg.cond(A, 1)
 
 
-def test_rcond_is_that_of_one_version(client, regular, monkeypatch):
-    A, other = regular(8), 1e3 * np.diag(np.arange(1.0, 9))
-    f = client.lu_factor(A)
-    theirs = client.factor(f.handle)
-    solve = f._solve
+def after_solves(client, monkeypatch, action, *, once=False):
+    """Call `action` after each solve of `client`, or only after the first."""
+    run = client._transport.run
 
-    def solve_once_then_refactor(*args, **options):
-        monkeypatch.undo()  # another client refactors between the two solves
-        first = solve(*args, **options)
-        theirs.refactor(other)
-        return first
+    def run_and_act(call):
+        result = run(call)
+        if call.method == "Solve":
+            if once:
+                monkeypatch.undo()
+            action()
+        return result
 
-    monkeypatch.setattr(f, "_solve", solve_once_then_refactor)
+    monkeypatch.setattr(client._transport, "run", run_and_act)
+
+
+def test_rcond_belongs_to_one_version(client, regular, monkeypatch):
+    f = client.lu_factor(regular(8))
+    other = client.factor(f.handle)
+    B = 1e3 * np.diag(np.arange(1.0, 9))
+    after_solves(client, monkeypatch, lambda: other.refactor(B), once=True)
     assert f.rcond == pytest.approx(1 / 8)
     assert f.version == 2
 
 
-def test_rcond_of_a_factor_that_never_rests_is_an_error(client, regular, monkeypatch):
+def test_rcond_fails_if_the_factor_is_always_replaced(client, regular, monkeypatch):
     f = client.lu_factor(regular(8))
-    theirs = client.factor(f.handle)
-    solve = f._solve
-
-    def solve_then_refactor(*args, **options):
-        solution = solve(*args, **options)
-        theirs.refactor(regular(8))
-        return solution
-
-    monkeypatch.setattr(f, "_solve", solve_then_refactor)
-    with pytest.raises(crout.CroutError, match="replaced again and again") as caught:
+    other = client.factor(f.handle)
+    after_solves(client, monkeypatch, lambda: other.refactor(regular(8)))
+    with pytest.raises(crout.CroutError, match="replaced 5 times") as caught:
         f.rcond  # noqa: B018
     assert caught.value.code == "ABORTED"
 
 
-def test_rcond_does_not_take_a_refactor_back(client, regular, monkeypatch):
+def test_rcond_keeps_a_newer_record(client, regular, monkeypatch):
     f = client.lu_factor(regular(8))
-    solve = f._solve
-
-    def then_refactor(*args, **options):
-        monkeypatch.undo()
-        solution = solve(*args, **options)
-        f.refactor(np.eye(8))  # as if by another thread
-        return solution
-
-    monkeypatch.setattr(f, "_solve", then_refactor)
+    after_solves(client, monkeypatch, lambda: f.refactor(np.eye(8)), once=True)  # as if by another thread
     assert f.rcond == 1
     assert f.version == 2
 

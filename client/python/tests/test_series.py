@@ -17,7 +17,8 @@ from daemon import TIMEOUT
 
 import crout
 import crout.aio
-from crout import _diagnostics, _requests
+from crout import _diagnostics
+from crout.series import Series
 from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -292,7 +293,7 @@ def test_a_singular_step_is_reported_and_the_series_goes_on(client, regular):
 
 
 def test_the_factor_of_a_broken_step_is_recorded(regular):
-    series = _requests.Series(None, {})
+    series = Series(None, {})
     reply = series.step(regular(3), np.ones(3)).reply()
     made = factor_pb2.Factor(handle="h", version=1, n=3, factor_dtype=2, matrix_dtype=2, unit_diagonal=1)
     reply.feed(service.SolveSeriesResponse(factor=made).SerializeToString())

@@ -18,7 +18,8 @@ from crout._options import call_options, distribute, factorize_options, integer,
 from crout._replies import FACTORS_DATA, ByteTarget, MatrixReply, checked_record
 from crout._requests import DATA, RHS_DATA
 from crout.errors import InvalidRequest, ProtocolError
-from crout.results import BatchRecord, BatchSolution
+from crout.records import BatchRecord
+from crout.results import BatchSolution
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 

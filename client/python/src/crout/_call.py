@@ -9,17 +9,19 @@ import enum
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from crout import _messages, _wire
 from crout._payload import CHUNK, Bytes, Opener
 from crout.errors import CroutError, Singular
-from crout.results import FactorRecord, Progress
+from crout.records import FactorRecord
+from crout.results import Progress
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
+R = TypeVar("R")
 
 ProgressCallback = Callable[[Progress], object]
 
@@ -143,6 +145,15 @@ class Call(Generic[T]):
     progress: ProgressCallback | bool = False
     file: str = ""
 
+    def __iter__(self) -> Steps[T]:
+        """Yield the call and return its result, so that steps can use ``result = yield from call``."""
+        result: T = yield self
+        return result
+
+    def then(self, function: Callable[[T], R]) -> Steps[R]:
+        """Return steps that run the call and return `function` of its result."""
+        return function((yield from self))
+
     def name_file(self, error: CroutError) -> None:
         """Replace "A" at the start of the error's message by the path of the matrix, if it has one."""
         text = str(error)
@@ -166,6 +177,10 @@ class Call(Generic[T]):
                 filled += len(piece)
                 sent += len(piece)
         yield b"".join(parts), sent
+
+
+Steps = Generator[Call[Any], Any, T]
+"""An operation of several calls. It yields each call, receives its result, and returns its own result."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import threading
@@ -10,17 +11,22 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from crout import _requests
-from crout._call import Call, RetryPolicy
+import numpy.typing as npt
+
+from crout import _handles, _options
+from crout._call import Call, RetryPolicy, Steps
+from crout._options import FactorizeOptions, Lease
 from crout._settings import Settings, check_address, check_tenant, make_tls, make_token
+from crout._shared import BatchView, ClientBase, FactorView
 from crout._transport import Server, Transport
 from crout.errors import CroutError, HandleExpired, InvalidRequest
-from crout.results import ServerInfo
+from crout.records import FactorRecord, ServerInfo
+from crout.results import Estimate
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
 T = TypeVar("T")
 
@@ -28,17 +34,18 @@ _MAX_CLOSE_SECONDS = 5.0  # limit of the time that close() waits for a running r
 
 
 def server_of(
-    timeout: float | None,
-    retry: RetryPolicy | None,
-    address: str | None,
-    tenant: str | None,
-    tls: bool | None,
-    ca: str | os.PathLike[str] | None,
-    cert: str | os.PathLike[str] | None,
-    key: str | os.PathLike[str] | None,
-    server_name: str | None,
-    token: str | None,
-    token_file: str | os.PathLike[str] | None,
+    address: str | None = None,
+    tenant: str | None = None,
+    timeout: float | None = None,
+    *,
+    retry: RetryPolicy | None = None,
+    tls: bool | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    server_name: str | None = None,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
 ) -> Server:
     """Check the arguments of `connect`, completed from the environment and the file of servers."""
     ca, cert, key, token_file = (
@@ -58,14 +65,17 @@ def server_of(
     return Server(where, found.tenant, timeout, retry or RetryPolicy(), credentials, shown)
 
 
-class Connection:
+class Connection(ClientBase):
     """A connection to a server. Renews the leases of factors in ``with`` blocks."""
 
     def __init__(self, server: Server) -> None:
         self.closed = False
         self._server = server
         self._transport = Transport(server)
-        self._renewals = Renewals(lambda handle, lease: self._run(_requests.renew(handle, lease)))
+        self._renewals = Renewals(lambda handle, lease: self._run(_handles.renew(handle, lease)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _connection_of, (type(self), self._server)
 
     def __enter__(self) -> Self:
         return self
@@ -88,12 +98,68 @@ class Connection:
         self._transport.close()  # also ends a running renewal
         self._renewals.join(_MAX_CLOSE_SECONDS)
 
-    def _run(self, call: Call[T]) -> T:
-        return self._transport.run(call)
+    def _run(self, operation: Call[T] | Steps[T]) -> T:
+        """Run the calls of an operation in turn, and return its result."""
+        steps = iter(operation)
+        try:
+            call = next(steps)
+            while True:
+                try:
+                    result = self._transport.run(call)
+                except BaseException as error:
+                    call = steps.throw(error)
+                else:
+                    call = steps.send(result)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def describe(self, f: FactorView | BatchView | str) -> FactorRecord:
+        """Fetch the current record of a factor or handle."""
+        return self._run(_handles.describe(self._handle_of(f)))
+
+    def renew(self, f: FactorView | BatchView | str, lease: Lease | None = None) -> datetime.datetime:
+        """Set the length of a lease, counted from now. Returns its end on the server's clock.
+
+        The default of `lease` is the server's.
+        """
+        return self._run(_handles.renew(self._handle_of(f), lease))
+
+    def release(self, f: FactorView | BatchView | str) -> None:
+        """Drop a factor. Raises `HandleExpired` if the server does not have it."""
+        return self._run(_handles.release(self._handle_of(f)))
+
+    @_options.takes(_options.factorize_options)
+    def estimate(
+        self,
+        n: int,
+        matrix_dtype: npt.DTypeLike = float,
+        *,
+        nnz: int | None = None,
+        **options: Unpack[FactorizeOptions],
+    ) -> Estimate:
+        """Estimate the bytes and seconds of `lu_factor` for an n x n matrix of this type.
+
+        `nnz` is the number of entries of a sparse matrix; None for a dense matrix. The estimate for a
+        sparse matrix is often rough; ``rough`` is then true.
+        """
+        return self._run(_handles.estimate(n, matrix_dtype, nnz, **options))
 
     def server_info(self) -> ServerInfo:
         """Fetch the server's version, devices and limits."""
-        return self._run(_requests.server_info())
+        return self._run(_handles.server_info())
+
+
+_unpickled: weakref.WeakValueDictionary[Server, Connection] = weakref.WeakValueDictionary()
+_unpickled_lock = threading.Lock()
+
+
+def _connection_of(kind: type[Connection], server: Server) -> Connection:
+    """Return this process's connection for all connections to `server` that it unpickles."""
+    with _unpickled_lock:
+        connection = _unpickled.get(server)
+        if connection is None or connection.closed:
+            connection = _unpickled[server] = kind(server)
+        return connection
 
 
 def pause(lease: float, failed: bool = False) -> float:

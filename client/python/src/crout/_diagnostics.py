@@ -32,15 +32,8 @@ from crout.errors import (
     Unavailable,
     warn,
 )
-from crout.results import (
-    BatchRecord,
-    BatchSolution,
-    Complement,
-    EchelonForm,
-    FactorRecord,
-    SeriesStep,
-    Solution,
-)
+from crout.records import BatchRecord, FactorRecord
+from crout.results import BatchSolution, Complement, EchelonForm, SeriesStep, Solution
 
 _TRAILER = "grpc-status-details-bin"
 

@@ -14,21 +14,23 @@ from google.protobuf.message import DecodeError, Message
 
 from crout._payload import numpy_dtype
 from crout.errors import ProtocolError
-from crout.results import (
-    Complement,
+from crout.records import (
     DeviceStatus,
-    EchelonForm,
-    Estimate,
     FactorPage,
     FactorRecord,
+    ServerInfo,
+    SlogDet,
+    SparseInfo,
+    TenantLoad,
+)
+from crout.results import (
+    Complement,
+    EchelonForm,
+    Estimate,
     Iterations,
     Progress,
     SeriesStep,
-    ServerInfo,
-    SlogDet,
     Solution,
-    SparseInfo,
-    TenantLoad,
 )
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service

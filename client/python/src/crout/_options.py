@@ -9,7 +9,7 @@ import inspect
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
@@ -53,6 +53,8 @@ _OPERATIONS = {
 }
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+P = ParamSpec("P")
+R = TypeVar("R")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -184,6 +186,18 @@ def takes(*sources: Callable[..., Any], without: tuple[str, ...] = ()) -> Callab
                     shown.append(parameter)
                     known.add(parameter.name)
         function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def takes_all(source: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Decorate a function that passes all its arguments to `source`: show the parameters of `source`."""
+
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+        returned = inspect.signature(function).return_annotation
+        signature = inspect.signature(source).replace(return_annotation=returned)
+        function.__signature__ = signature  # type: ignore[attr-defined]
         return function
 
     return decorate

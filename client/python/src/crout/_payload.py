@@ -27,7 +27,7 @@ Opener = Callable[[], Iterator[Bytes]]
 CHUNK = 1 << 20
 """Largest payload of a message, as factorization_service.proto advises."""
 
-_DTYPES = {
+DTYPES = {
     "f4": matrix_pb2.DTYPE_FLOAT32,
     "f8": matrix_pb2.DTYPE_FLOAT64,
     "c8": matrix_pb2.DTYPE_COMPLEX64,
@@ -78,7 +78,7 @@ def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
 
     Accepts types that the server may not support.
     """
-    code = _DTYPES.get(np.dtype(dtype).str[1:])
+    code = DTYPES.get(np.dtype(dtype).str[1:])
     if code is None:
         raise InvalidRequest(
             f"no factors of type {np.dtype(dtype)}: use float32, float64, complex64 or complex128"
@@ -88,7 +88,7 @@ def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
 
 def numpy_dtype(code: int) -> np.dtype[Any]:
     """Convert a Dtype value to a little-endian NumPy type; float64 for DTYPE_UNSPECIFIED."""
-    for name, known in _DTYPES.items():
+    for name, known in DTYPES.items():
         if known == code:
             return np.dtype("<" + name)
     return np.dtype("<f8")
@@ -133,7 +133,7 @@ def as_elements(array: Array) -> Array:
         return array.astype("<f8")
     if kind == "f" and size == 2:
         return array.astype("<f4")
-    if array.dtype.str[1:] not in _DTYPES:
+    if array.dtype.str[1:] not in DTYPES:
         raise InvalidRequest(f"arrays of {array.dtype} cannot be sent: convert to float64 first")
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 

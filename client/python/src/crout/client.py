@@ -3,76 +3,44 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import datetime
-import os
-import threading
-import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
 import numpy.typing as npt
 
-from crout import _batch, _options, _requests
-from crout._call import RetryPolicy
+from crout import _batch, _handles, _options, _requests
 from crout._connection import Connection, server_of
-from crout._diagnostics import (
-    warn_of_batch,
-    warn_of_batch_solution,
-    warn_of_complement,
-    warn_of_echelon_form,
-    warn_of_factor,
-    warn_of_step,
-)
+from crout._diagnostics import warn_of_step
 from crout._options import (
     BatchBothOptions,
     BatchOptions,
     FactorAndSolveOptions,
     FactorizeOptions,
-    Lease,
     LuFactorOptions,
     RrefOptions,
     SchurOptions,
     SeriesOptions,
 )
-from crout._transport import Rounds, Server
+from crout._shared import det
+from crout._transport import Rounds, closed_at_exit
 from crout.batch import BatchFactor
 from crout.errors import CroutError
-from crout.factor import Factor, Held, checked_factor, handle_of, release_on_error
-from crout.results import (
-    BatchSolution,
-    Complement,
-    EchelonForm,
-    Estimate,
-    FactorRecord,
-    SeriesStep,
-    SlogDet,
-    Solution,
-)
+from crout.factor import Factor
+from crout.records import SlogDet
+from crout.results import BatchSolution, Complement, EchelonForm, SeriesStep, Solution
+from crout.series import Series, systems
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Array = npt.NDArray[Any]
-T = TypeVar("T")
+Arrays = list[Array]
+Matrices = Sequence[Array]
 
 
-def connect(
-    address: str | None = None,
-    tenant: str | None = None,
-    timeout: float | None = None,
-    *,
-    retry: RetryPolicy | None = None,
-    tls: bool | None = None,
-    ca: str | os.PathLike[str] | None = None,
-    cert: str | os.PathLike[str] | None = None,
-    key: str | os.PathLike[str] | None = None,
-    server_name: str | None = None,
-    token: str | None = None,
-    token_file: str | os.PathLike[str] | None = None,
-) -> Client:
+@_options.takes_all(server_of)
+def connect(*args: Any, **settings: Any) -> Client:
     """Make a client of a Crout server. The first call opens the connection.
 
     Arguments that are not given come from the environment, as for croutctl (``CROUT_TENANT``,
@@ -119,9 +87,7 @@ def connect(
     UnreadableFile
         A subclass of OSError. A file cannot be read.
     """
-    return Client(
-        server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
-    )
+    return Client(server_of(*args, **settings))
 
 
 class Client(Connection):
@@ -131,14 +97,14 @@ class Client(Connection):
     that it unpickles. As a context manager, the client is closed at the end of the block.
     """
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _client_of, (self._server,)
+    _factor_type = Factor
+    _batch_type = BatchFactor
 
     def __repr__(self) -> str:
         return f"<crout.Client of {self._server.address}>"
 
     @overload
-    def lu_factor(self, A: Sequence[Array], **options: Unpack[BatchOptions]) -> BatchFactor: ...
+    def lu_factor(self, A: Matrices, **options: Unpack[BatchOptions]) -> BatchFactor: ...
     @overload
     def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> Factor: ...
 
@@ -225,35 +191,22 @@ class Client(Connection):
             The server had no capacity in all attempts that the `RetryPolicy` allows.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
         """
-        if not _batch.is_batch(A):
-            return self._factor_matrix(A, **options)
-        record = self._run(_batch.factorize(A, **options))
-        factor = BatchFactor(self, record, options.get("lease"))
-        # A factor with a request_id stays available for other calls with the id.
-        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
-            warn_of_batch(record)
-        return factor
-
-    def _factor_matrix(self, A: Any, **options: Any) -> Factor:
-        record = self._run(_requests.factorize(A, **options))
-        factor = Factor(self, record, options.get("lease"))
-        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
-            warn_of_factor(record)
+        factor: Factor | BatchFactor = self._run(self._lu_factor(A, options))
         return factor
 
     @overload
     def solve(
         self,
-        A: Sequence[Array],
+        A: Matrices,
         b: Iterable[Any],
         *,
         full_output: Literal[False] = False,
         **options: Unpack[BatchBothOptions],
-    ) -> list[Array]: ...
+    ) -> Arrays: ...
     @overload
     def solve(
         self,
-        A: Sequence[Array],
+        A: Matrices,
         b: Iterable[Any],
         *,
         full_output: Literal[True],
@@ -261,21 +214,11 @@ class Client(Connection):
     ) -> BatchSolution: ...
     @overload
     def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: Literal[False] = False,
-        **options: Unpack[FactorAndSolveOptions],
+        self, A: Any, b: Any, *, full_output: Literal[False] = False, **options: Unpack[FactorAndSolveOptions]
     ) -> Array: ...
     @overload
     def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: Literal[True],
-        **options: Unpack[FactorAndSolveOptions],
+        self, A: Any, b: Any, *, full_output: Literal[True], **options: Unpack[FactorAndSolveOptions]
     ) -> Solution: ...
     @overload
     def solve(
@@ -291,7 +234,7 @@ class Client(Connection):
     )
     def solve(
         self, A: Any, b: Any, *, full_output: bool = False, **options: Any
-    ) -> Array | Solution | list[Array] | BatchSolution:
+    ) -> Array | Solution | Arrays | BatchSolution:
         """Factor A and solve A x = b in one call; no factor stays on the server.
 
         Parameters
@@ -319,19 +262,14 @@ class Client(Connection):
             `LinAlgWarning` instead.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        if _batch.is_batch(A):
-            record, solutions = self._run(_batch.factorize_and_solve(A, b, **options))
-            warn_of_batch(record)
-            warn_of_batch_solution(solutions)
-            return solutions if full_output else solutions.x
-        solution = self._run(_requests.factorize_and_solve(A, b, **options))
-        return solution if full_output else solution.x
+        result: Array | Solution | Arrays | BatchSolution
+        result = self._run(self._factor_and_solve(A, b, full_output, options))
+        return result
 
     @_options.takes(_options.solve_options, _requests.overwrite_option, _options.call_options)
     def lu_solve(self, f: Factor | str, b: Any, trans: _options.Trans = 0, **options: Any) -> Array:
         """Solve with a factor or a handle, like `scipy.linalg.lu_solve`; see `Factor.solve`."""
-        factor = self.factor(f) if isinstance(f, str) else checked_factor(f, Factor)
-        return factor._solve(b, trans=trans, **options).x
+        return self._run(self._lu_solve(f, b, trans, options))
 
     @overload
     def schur_complement(
@@ -373,14 +311,9 @@ class Client(Connection):
             A11 is singular.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        complement = self._run(_requests.schur_complement(A, leading_order, keep, **options))
-        if keep is not None:
-            warn_of_complement(complement)
-            return complement
-        factor = Factor(self, complement.record, options.get("lease"))
-        with release_on_error(factor):
-            warn_of_complement(complement)
-        return complement, factor
+        result: tuple[Complement, Factor] | Complement
+        result = self._run(self._schur_complement(A, leading_order, keep, options))
+        return result
 
     @_options.takes(_options.echelon_options, _options.call_options)
     def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
@@ -406,9 +339,7 @@ class Client(Connection):
         ------
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        form = self._run(_requests.rref(A, **options))
-        warn_of_echelon_form(form)
-        return form
+        return self._run(self._rref(A, options))
 
     @_options.takes(
         _options.series_options, _options.factorize_options, _options.cache_options, _options.call_options
@@ -472,16 +403,15 @@ class Client(Connection):
             detected after the last solution); `rhs` or `x0` is a list of arrays; or a guess does not have
             x's shape.
         """
-        return _closed_at_exit(self._steps(matrices, rhs, x0, start, options))
+        return closed_at_exit(self._steps(matrices, rhs, x0, start, options))
 
     def _steps(
         self, matrices: Iterable[Any], rhs: Any, x0: Any, start: Factor | None, options: Mapping[str, Any]
     ) -> Generator[SeriesStep, None, None]:
-        record = None if start is None else checked_factor(start, Factor).record
-        series = _requests.Series(record, options)
+        series = Series(None if start is None else self._checked(start).record, options)
         rounds = Rounds(self._transport, "SolveSeries")
         try:
-            for A, b, guess in _requests.systems(matrices, rhs, x0):
+            for A, b, guess in systems(matrices, rhs, x0):
                 step = rounds.exchange(series.step(A, b, guess))
                 warn_of_step(step)
                 yield step
@@ -493,99 +423,28 @@ class Client(Connection):
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
         """Sign and logarithm of the determinant of A, like `numpy.linalg.slogdet`. No factor is kept."""
-        options["determinant"] = True
-        factor = self._factor_matrix(A, **options)
-        try:
-            return factor.slogdet()
-        finally:
-            factor.release()
+        return self._run(self._slogdet(A, options))
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> complex:
         """Compute the determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
-        sign, logarithm = self.slogdet(A, **options)
-        return sign * float(np.exp(logarithm))
-
-    def describe(self, f: Held | str) -> FactorRecord:
-        """Fetch the current record of a factor or handle."""
-        return self._run(_requests.describe(handle_of(f, Factor, Held)))
-
-    def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
-        """Set the length of a lease, counted from now. Returns its end on the server's clock.
-
-        The default of `lease` is the server's.
-        """
-        return self._run(_requests.renew(handle_of(f, Factor, Held), lease))
-
-    def release(self, f: Held | str) -> None:
-        """Drop a factor. Raises `HandleExpired` if the server does not have it."""
-        self._run(_requests.release(handle_of(f, Factor, Held)))
-
-    def factors(self, name: str = "") -> Iterator[Factor]:
-        """Iterate over the tenant's factors, newest first; with `name`, only over factors of that name."""
-        token = ""
-        while True:
-            page = self._run(_requests.list_factors(name, token))
-            for record in page.records:
-                yield Factor(self, record)
-            token = page.next_page_token
-            if not token:
-                return
+        return self._run(det(self._slogdet(A, options)))
 
     def factor(self, handle: str) -> Factor:
         """Return the factor of a handle. Raises `HandleExpired` if the server does not have it.
 
         For the newest factor of a name: ``next(client.factors(name))``.
         """
-        return Factor(self, self.describe(_requests.known_by(handle)))
+        factor: Factor = self._run(self._attach(handle))
+        return factor
 
-    @_options.takes(_options.factorize_options)
-    def estimate(
-        self,
-        n: int,
-        matrix_dtype: npt.DTypeLike = float,
-        *,
-        nnz: int | None = None,
-        **options: Unpack[FactorizeOptions],
-    ) -> Estimate:
-        """Estimate the bytes and seconds of `lu_factor` for an n x n matrix of this type.
-
-        `nnz` is the number of entries of a sparse matrix; None for a dense matrix. The estimate for a
-        sparse matrix is often rough; ``rough`` is then true.
-        """
-        return self._run(_requests.estimate(n, matrix_dtype, nnz, **options))
-
-
-_unpickled: weakref.WeakValueDictionary[Server, Client] = weakref.WeakValueDictionary()
-_unpickled_lock = threading.Lock()
-
-
-def _client_of(server: Server) -> Client:
-    """Return this process's client for an unpickled client of `server`."""
-    with _unpickled_lock:
-        client = _unpickled.get(server)
-        if client is None or client.closed:
-            client = _unpickled[server] = Client(server)
-        return client
-
-
-_unfinished: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
-
-# A child process does not close iterators of its parent.
-os.register_at_fork(after_in_child=_unfinished.clear)
-
-
-def _closed_at_exit(iterator: Generator[T, None, None]) -> Generator[T, None, None]:
-    """Register the iterator, so that it is closed at exit if it still exists.
-
-    Its destructor would run too late: while modules are torn down, gRPC's threads do not run.
-    """
-    _unfinished.add(iterator)
-    return iterator
-
-
-@atexit.register
-def _close_all() -> None:
-    for iterator in list(_unfinished):
-        with contextlib.suppress(ValueError):  # another thread is running it
-            iterator.close()
+    def factors(self, name: str = "") -> Iterator[Factor]:
+        """Iterate over the tenant's factors, newest first; with `name`, only over factors of that name."""
+        token = ""
+        while True:
+            page = self._run(_handles.list_factors(name, token))
+            for record in page.records:
+                yield Factor(self, record)
+            token = page.next_page_token
+            if not token:
+                return

@@ -4,120 +4,27 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import datetime
-from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _linalg, _messages, _options, _requests
+from crout import _handles, _options, _requests
 from crout._connection import Connection
-from crout._diagnostics import warn_of_factor
-from crout._linalg import SparseFactors, known_determinant
+from crout._linalg import PackedFactors, SparseFactors
 from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions
+from crout._shared import FactorView, det
 from crout.errors import CroutError, HandleExpired
-from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution, Summarized
+from crout.records import FactorRecord, SlogDet
+from crout.results import Estimate, Iterations, Solution
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 
 Array = npt.NDArray[Any]
-
-
-class FactorView(Summarized):
-    """Attributes of a factor that need no call; base class of synchronous and asynchronous factors.
-
-    Attributes
-    ----------
-    record : FactorRecord
-        Description from the call that made this version.
-    """
-
-    def __init__(self, record: FactorRecord, lease: Lease | None) -> None:
-        self.record = record
-        self._lease = lease
-
-    @property
-    def handle(self) -> str:
-        """The factor's identifier on the server; any client of the tenant can use it."""
-        return self.record.handle
-
-    @property
-    def name(self) -> str:
-        """The name given by the caller; may be empty."""
-        return self.record.name
-
-    @property
-    def version(self) -> int:
-        """1 for a new factor; each refactor adds 1."""
-        return self.record.version
-
-    @property
-    def n(self) -> int:
-        """Order of the matrix."""
-        return self.record.n
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix, (n, n)."""
-        return (self.n, self.n)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of L and U."""
-        return self.record.dtype
-
-    @property
-    def info(self) -> int:
-        """LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero."""
-        return self.record.info
-
-    @property
-    def quality(self) -> float | None:
-        """Estimate of ||P A - L U|| / (n ||A|| eps): good near 1 or below, poor above 30."""
-        return self.record.quality
-
-    def _keep_rcond(self, record: FactorRecord) -> float:
-        """Store a record with rcond, unless this object already has a later version. Returns rcond."""
-        if record.version >= self.version:
-            self.record = record
-        assert record.rcond is not None
-        return record.rcond
-
-    def _summary(self) -> dict[str, Any]:
-        return self.record._summary()
-
-
-_View = TypeVar("_View", bound=FactorView)
-
-
-def checked_factor(f: object, kind: type[_View]) -> _View:
-    """Return `f` if it has the type `kind`. Otherwise raise TypeError with the remedy."""
-    if isinstance(f, kind):
-        return f
-    hint = ""
-    if isinstance(f, tuple):
-        hint = ": solve with the pair (lu, piv) of scipy.linalg.lu_factor by scipy.linalg.lu_solve"
-    elif isinstance(f, FactorView):
-        hint = ", which belongs to a client of the other kind"
-    raise TypeError(
-        f"a {kind.__name__}, from lu_factor of a matrix, or a handle is needed, not {type(f).__name__}{hint}"
-    )
-
-
-def handle_of(f: object, kind: type[FactorView], held: type[Any]) -> str:
-    """Return the handle of an object of type `held`. A str is returned unchanged.
-
-    The error for any other object asks for the type `kind`, a subclass of `held`.
-    """
-    if isinstance(f, str):
-        return f
-    handle: str = f.handle if isinstance(f, held) else checked_factor(f, kind).handle
-    return handle
 
 
 class Held(abc.ABC):
@@ -157,14 +64,14 @@ class Held(abc.ABC):
 
     def describe(self) -> FactorRecord:
         """Fetch the current record from the server: tier, lease, version."""
-        return self._client._run(_requests.describe(self.handle))
+        return self._client._run(_handles.describe(self.handle))
 
     def renew(self, lease: Lease | None = None) -> datetime.datetime:
         """Set the lease's length, counted from now. Returns its end on the server's clock.
 
         The default of `lease` is the server's. In a ``with`` block, later renewals use the new length.
         """
-        end = self._client._run(_requests.renew(self.handle, lease))
+        end = self._client._run(_handles.renew(self.handle, lease))
         self._lease = lease
         if self._client._renewals.holds(self.handle):
             self.__enter__()
@@ -173,18 +80,7 @@ class Held(abc.ABC):
     def release(self) -> None:
         """Drop the factor on the server. Calls that use it finish; later calls raise `HandleExpired`."""
         self._client._renewals.drop(self.handle)
-        self._client._run(_requests.release(self.handle))
-
-
-@contextlib.contextmanager
-def release_on_error(factor: Held) -> Iterator[None]:
-    """Drop a factor if a warning is raised as an error, because the caller then gets no handle."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(CroutError):  # reports the warning; the factor lives until its lease ends
-            factor.release()
-        raise
+        self._client._run(_handles.release(self.handle))
 
 
 class Factor(FactorView, Held):
@@ -197,9 +93,7 @@ class Factor(FactorView, Held):
     All methods raise subclasses of `CroutError`; `HandleExpired` if the server no longer has the factor.
     """
 
-    def __init__(self, client: Connection, record: FactorRecord, lease: Lease | None = None) -> None:
-        super().__init__(record, lease)
-        self._client = client
+    _client: Connection
 
     @overload
     def solve(
@@ -264,11 +158,8 @@ class Factor(FactorView, Held):
             solver.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        solution = self._solve(b, **options)
-        return solution if full_output else solution.x
-
-    def _solve(self, b: Any, **options: Any) -> Solution:
-        return self._client._run(_requests.solve(self.record, b, **options))
+        result: Array | Solution = self._client._run(self._solve(b, full_output, options))
+        return result
 
     @_options.takes(
         _options.factorize_options, _requests.replace_option, _requests.values_option, _options.call_options
@@ -305,9 +196,8 @@ class Factor(FactorView, Held):
             The new matrix is singular; the old factor stays.
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        self.record = self._client._run(_requests.refactorize(self.record, A, **options))
-        warn_of_factor(self.record)
-        return self
+        factor: Self = self._client._run(self._refactor(A, options))
+        return factor
 
     @property
     def rcond(self) -> float:
@@ -317,17 +207,7 @@ class Factor(FactorView, Held):
         about four solves. 0 for a singular matrix. If another client replaces the factor meanwhile, the
         result and this object's record are those of the new version.
         """
-        steps = _linalg.estimate_rcond(self.record)
-        try:
-            question = next(steps)
-            while True:
-                if question is None:
-                    question = steps.send(self.describe())
-                else:
-                    b, trans = question
-                    question = steps.send(self._solve(b, trans=trans, verify=False))
-        except StopIteration as end:
-            return self._keep_rcond(end.value)
+        return self._client._run(self._estimate_rcond())
 
     def to_lu(self) -> tuple[Array, Array, Array]:
         """Download a dense factor as `scipy.linalg.lu` returns it: P, L and U with A = P L U.
@@ -347,7 +227,7 @@ class Factor(FactorView, Held):
             computed. Or A has an empty row or column and was not factored.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._download().plu()
+        return self._client._run(_handles.get_factors(self.record).then(PackedFactors.plu))
 
     def to_lu_piv(self) -> tuple[Array, Array]:
         """Download a dense factor as `scipy.linalg.lu_factor` returns it, for `scipy.linalg.lu_solve`.
@@ -364,7 +244,7 @@ class Factor(FactorView, Held):
         InvalidRequest, Singular, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
             As `to_lu`.
         """
-        return self._download().lu_piv()
+        return self._client._run(_handles.get_factors(self.record).then(PackedFactors.lu_piv))
 
     @_options.takes(_options.factorize_options)
     def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
@@ -379,7 +259,7 @@ class Factor(FactorView, Held):
             The factor is dense.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_requests.estimate_again(self.handle, **options))
+        return self._client._run(_handles.estimate_again(self.handle, **options))
 
     def to_sparse_lu(self) -> SparseFactors:
         """Download a sparse factor, with its permutations and scales.
@@ -392,10 +272,7 @@ class Factor(FactorView, Held):
             There is no factor, because the matrix is structurally singular (``record.singular_reason``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_requests.get_sparse_factors(self.record))
-
-    def _download(self) -> _linalg.PackedFactors:
-        return self._client._run(_requests.get_factors(self.record))
+        return self._client._run(_handles.get_sparse_factors(self.record))
 
     def slogdet(self) -> SlogDet:
         """Sign and logarithm of the determinant of A, like `numpy.linalg.slogdet`.
@@ -410,24 +287,15 @@ class Factor(FactorView, Held):
             (``precision=``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        known = known_determinant(self.record)
-        if known is not None:
-            return known
-        factors = self._download() if self.record.sparse is None else self.to_sparse_lu()
-        return factors.slogdet()
+        return self._client._run(self._slogdet())
 
     def det(self) -> complex:
         """Determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
-        sign, logarithm = self.slogdet()
-        return sign * float(np.exp(logarithm))
+        return self._client._run(det(self._slogdet()))
 
     def iterations(self) -> Iterations:
         """Fetch the record of an iterative method, section by section."""
-        pages = [self._client._run(_requests.get_iterations(self.handle, ""))]
-        while pages[-1].next_page_token:
-            token = pages[-1].next_page_token
-            pages.append(self._client._run(_requests.get_iterations(self.handle, token)))
-        return _messages.iterations(pages)
+        return self._client._run(self._iterations())
 
     @_options.takes(_options.solve_options, _options.call_options, without=("trans",))
     def as_linear_operator(self, **options: Unpack[OperatorOptions]) -> Any:
@@ -461,9 +329,10 @@ def _inverse_operator(factor: Factor, **options: Any) -> Any:
     def apply(b: Array, trans: Literal[0, 2]) -> Array:
         """Solve. The real and imaginary parts of a complex b become columns of one call."""
         if not np.iscomplexobj(b) or factor.dtype.kind == "c":
-            return factor._solve(b, trans=trans, **options).x
+            x: Array = factor.solve(b, trans=trans, **options)
+            return x
         columns = b.reshape(b.shape[0], -1)
-        parts = factor._solve(np.hstack([columns.real, columns.imag]), trans=trans, **options).x
+        parts = factor.solve(np.hstack([columns.real, columns.imag]), trans=trans, **options)
         real, imaginary = np.hsplit(parts, 2)
         both: Array = (real + 1j * imaginary).reshape(b.shape)
         return both
