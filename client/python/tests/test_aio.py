@@ -70,7 +70,7 @@ async def test_factor_and_solve(address, regular):
             assert await f.det() == pytest.approx(await c.det(A))
             assert await f.refactor(B) is f
             assert (await f.describe()).version == 2
-            assert f.handle in [listed.handle async for listed in c.factors("aio")]
+            assert f.handle in [listed.handle async for listed in c.list("aio")]
             assert await f.renew("1h") > f.record.lease_expire_time
             assert not f._renewal.done()
         with pytest.raises(crout.HandleExpired):
@@ -124,7 +124,7 @@ async def test_cancellation_ends_the_call_on_the_server(daemon, n):
         daemon.release("scheduler.job")
         while any(device.streams_busy for device in (await c.server_info()).devices):
             await asyncio.sleep(0.01)
-        assert [f async for f in c.factors()] == []
+        assert [f async for f in c.list()] == []
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not say who cancelled it")
@@ -168,11 +168,11 @@ async def test_a_cancelled_series_releases_its_factor(daemon):
 
         task = asyncio.create_task(work())
         await first.wait()
-        assert len([f async for f in c.factors()]) == 1
+        assert len([f async for f in c.list()]) == 1
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while [f async for f in c.factors()]:  # the event loop ends the unreferenced series
+        while [f async for f in c.list()]:  # the event loop ends the unreferenced series
             await asyncio.sleep(0.01)
 
 
@@ -226,10 +226,10 @@ async def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
             await c.lu_factor([[1.0, 2], [2, 4]])
         with pytest.raises(crout.LinAlgWarning):
             await c.schur_complement(growing, 60)
-        assert [f async for f in c.factors()] == []
+        assert [f async for f in c.list()] == []
         with pytest.raises(crout.LinAlgWarning):
             await c.lu_factor([[1.0, 2], [2, 4]], request_id="shared")
-        assert len([f async for f in c.factors()]) == 1
+        assert len([f async for f in c.list()]) == 1
 
 
 def test_a_client_belongs_to_the_loop_of_its_first_call(address):

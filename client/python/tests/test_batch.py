@@ -146,7 +146,7 @@ def test_a_warning_that_is_an_error_leaves_no_batch_behind(client, matrices):
     matrices[0][:, 2] = 0
     with pytest.raises(crout.LinAlgWarning):
         client.lu_factor(matrices, name="left behind")
-    assert list(client.factors(name="left behind")) == []
+    assert list(client.list(name="left behind")) == []
 
 
 def test_the_same_bits_alone(client, matrices, rng):
@@ -166,9 +166,9 @@ def test_rectangular_members_are_factored(client, rng):
 def test_factored_and_solved_in_one_call(client, matrices, rng):
     chosen = [3, 0, 5]
     b = [rng.standard_normal((SIZES[k], 2)) for k in chosen]
-    before = [f.handle for f in client.factors()]
+    before = [f.handle for f in client.list()]
     solution = client.solve(matrices, b, members=chosen, full_output=True)
-    assert [f.handle for f in client.factors()] == before
+    assert [f.handle for f in client.list()] == before
     assert solution.backward_error.max() < 1e-14
     f = client.lu_factor(matrices)
     for x, y in zip(solution.x, f.solve(b, chosen), strict=True):

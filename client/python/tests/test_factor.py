@@ -231,21 +231,21 @@ def test_iterations(client, regular):
 def test_lists_and_descriptions(daemon, regular):
     with crout.connect(daemon.address, tenant="one") as c, crout.connect(daemon.address) as other:
         made = [c.lu_factor(np.eye(2), name=name) for name in ("a", "b", "a")]
-        assert [f.handle for f in c.factors("a")] == [made[2].handle, made[0].handle]
-        assert list(other.factors()) == []
+        assert [f.handle for f in c.list("a")] == [made[2].handle, made[0].handle]
+        assert list(other.list()) == []
         found = c.factor(made[1].handle)
         assert found.name == "b"
         assert_close(found.solve([1.0, 2.0]), [1.0, 2.0])
         with pytest.raises(crout.HandleExpired):
             other.factor(made[0].handle)
-        with pytest.raises(crout.HandleExpired, match=r"factors\('demo'\)"):
+        with pytest.raises(crout.HandleExpired, match=r"list\('demo'\)"):
             c.factor("demo")
 
 
 def test_lists_have_every_page(daemon):
     with crout.connect(daemon.address) as c:
         handles = {c.lu_factor([[1.0]]).handle for _ in range(101)}  # a page has 100
-        assert {f.handle for f in c.factors()} == handles
+        assert {f.handle for f in c.list()} == handles
 
 
 def test_server_info_and_estimate(client):

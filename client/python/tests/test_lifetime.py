@@ -199,7 +199,7 @@ def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
     with crout.connect(daemon.address) as c:
         with pytest.raises(crout.LinAlgWarning):
             c.lu_factor([[1.0, 2], [2, 4]])
-        assert not list(c.factors())
+        assert not list(c.list())
         f = c.lu_factor(np.eye(2))
         with pytest.raises(crout.LinAlgWarning):
             f.refactor([[1.0, 2], [2, 4]], replace_if_singular=True)
@@ -213,7 +213,7 @@ def test_a_poor_leading_block_that_is_an_error_leaves_no_factor_behind(daemon):
     with crout.connect(daemon.address) as c:
         with pytest.raises(crout.LinAlgWarning):
             c.schur_complement(growing, 60)
-        assert not list(c.factors())
+        assert not list(c.list())
 
 
 @pytest.mark.filterwarnings("error")
@@ -221,7 +221,7 @@ def test_a_factor_that_a_request_id_shares_stays(daemon):
     with crout.connect(daemon.address) as c:
         with pytest.raises(crout.LinAlgWarning):
             c.lu_factor([[1.0, 2], [2, 4]], request_id="shared")
-        assert len(list(c.factors())) == 1
+        assert len(list(c.list())) == 1
 
 
 @pytest.mark.filterwarnings("error")
@@ -303,7 +303,7 @@ def test_a_deadline_is_a_timeout_and_ends_the_work(daemon):
     daemon.await_ended("Factorize", "DEADLINE_EXCEEDED", "CANCELLED")
     daemon.release("scheduler.job")
     assert eventually(lambda: _busy(daemon) == 0)
-    assert list(crout.connect(daemon.address).factors()) == []
+    assert list(crout.connect(daemon.address).list()) == []
 
 
 @pytest.mark.parametrize("n", [3, 600], ids=["one message", "many"])
@@ -325,7 +325,7 @@ def test_ctrl_c_ends_the_call_on_the_server(daemon, n):
     daemon.release("scheduler.job")
     assert eventually(lambda: _busy(daemon) == 0)
     with crout.connect(daemon.address) as c:
-        assert list(c.factors()) == []
+        assert list(c.list()) == []
 
 
 def _busy(daemon):

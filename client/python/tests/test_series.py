@@ -254,14 +254,14 @@ def test_a_series_goes_on_from_a_factor_and_leaves_it(client, regular):
 def test_nothing_is_left_behind(daemon, regular):
     with crout.connect(daemon.address) as c:
         list(c.series([regular(5)] * 2, np.ones(5)))
-        assert not list(c.factors())
+        assert not list(c.list())
         for _ in c.series([regular(5)] * 2, np.ones(5)):
-            assert len(list(c.factors())) == 1
+            assert len(list(c.list())) == 1
             break
-        assert not list(c.factors())
+        assert not list(c.list())
         with pytest.raises(crout.InvalidRequest):
             list(c.series([regular(5), np.full((5, 5), np.nan)], np.ones(5)))
-        assert not list(c.factors())
+        assert not list(c.list())
     daemon.await_ended("SolveSeries", "OK")
 
 
@@ -277,7 +277,7 @@ def test_a_program_may_end_in_the_middle_of_a_series(daemon):
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[0.5 0.5 0.5]\n", "")
     with crout.connect(daemon.address) as c:
-        assert not list(c.factors())
+        assert not list(c.list())
 
 
 def test_a_singular_step_is_reported_and_the_series_goes_on(client, regular):
@@ -375,11 +375,11 @@ def test_asyncio(daemon, regular, rng):
             matrices = [sparse, crout.Values(1.5 * sparse.data)]
             xs = [step.x async for step in c.series(matrices, np.ones(20))]
             assert_solves(1.5 * sparse.toarray(), xs[1], np.ones(20))
-            assert not [f async for f in c.factors()]
+            assert not [f async for f in c.list()]
             async with contextlib.aclosing(c.series([regular(3)] * 2, np.ones(3))) as early:
                 async for _ in early:
                     break
-            assert not [f async for f in c.factors()]
+            assert not [f async for f in c.list()]
             daemon.hold("series.step")
             with pytest.raises(crout.DeadlineExceeded):
                 async for _ in c.series([regular(3)], np.ones(3), timeout=0.5):

@@ -247,7 +247,7 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
     with crout.connect(daemon.address) as client:
         with pytest.raises(KeyError):
             client.lu_factor(regular(800), progress=refuse)
-        assert list(client.factors()) == []
+        assert list(client.list()) == []
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -271,7 +271,7 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
         (lambda c: c.lu_factor(np.eye(2), name="\udcff"), "name is not UTF-8"),
         (lambda c: c.lu_factor(np.eye(2), request_id="\udcff"), "request_id is not UTF-8"),
         (lambda c: c.lu_factor(np.eye(2), device="\udcff"), "device is not UTF-8"),
-        (lambda c: list(c.factors("\udcff")), "name is not UTF-8"),
+        (lambda c: list(c.list("\udcff")), "name is not UTF-8"),
         (lambda c: c.describe("\udcff"), "handle is not UTF-8"),
         (lambda c: c.lu_factor(np.eye(2), equilibrate="yes"), "equilibrate is 'yes': use True, False or"),
         (lambda c: c.lu_factor(np.eye(2), dtype=int), "float32, float64, complex64 or complex128"),

@@ -36,7 +36,7 @@ def known_by(handle: str) -> str:
     if handle and _HANDLE.fullmatch(text("handle", handle)) is None:
         raise HandleExpired(
             f"{handle!r} is not a handle, which has 26 characters of a-z and 2-7. If it is a name, "
-            f"factors({handle!r}) lists the factors with it, the newest first"
+            f"list({handle!r}) lists the factors with it, the newest first"
         )
     return handle
 

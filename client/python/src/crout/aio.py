@@ -331,8 +331,8 @@ class AsyncClient(ClientBase):
         factor: AsyncFactor = await self._run(self._attach(handle))
         return factor
 
-    @_documented(Client.factors)
-    async def factors(self, name: str = "") -> AsyncIterator[AsyncFactor]:
+    @_documented(Client.list)
+    async def list(self, name: str = "") -> AsyncIterator[AsyncFactor]:
         token: str | None = ""
         while token is not None:
             page = await self._run(_handles.list_factors(name, token))

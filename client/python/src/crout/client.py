@@ -433,12 +433,12 @@ class Client(Connection):
     def factor(self, handle: str) -> Factor:
         """Return the factor of a handle. Raises `HandleExpired` if the server does not have it.
 
-        For the newest factor of a name: ``next(client.factors(name))``.
+        For the newest factor of a name: ``next(client.list(name))``.
         """
         factor: Factor = self._run(self._attach(handle))
         return factor
 
-    def factors(self, name: str = "") -> Iterator[Factor]:
+    def list(self, name: str = "") -> Iterator[Factor]:
         """Iterate over the tenant's factors, newest first; with `name`, only over factors of that name."""
         token = ""
         while True:
