@@ -30,18 +30,18 @@ def test_takes_every_form_of_an_address(address):
     [
         ("", "is empty"),
         ("unix:", "ends after its scheme"),
-        ("solver.example", "'solver.example' has no port: write host:port"),
+        ("solver.example", "'solver.example' has no port: give host:port"),
         ("[::1]", "has no port"),
         (":50051", "has no host"),
-        ("::1:50051", "not in brackets"),
-        ("[]:50051", "not in brackets"),
-        ("http://solver.example:50051", "is no host and port"),
+        ("::1:50051", "without brackets"),
+        ("[]:50051", "without brackets"),
+        ("http://solver.example:50051", "is not a host and a port"),
         ("solver.example:", "no port from 1 to 65535"),
         ("solver.example:0", "no port from 1 to 65535"),
         ("solver.example:65536", "no port from 1 to 65535"),
         ("solver.example:+5", "no port from 1 to 65535"),
-        ("solver .example:5", "no printable ASCII"),
-        ("s\u00f6lver:5", "no printable ASCII"),
+        ("solver .example:5", "other than printable ASCII"),
+        ("s\u00f6lver:5", "other than printable ASCII"),
     ],
 )
 def test_reports_the_missing_part_of_an_address(address, message):
@@ -56,7 +56,7 @@ def test_takes_the_tenants_of_a_server(tenant):
 
 @pytest.mark.parametrize("tenant", ["", "a" * 65, "a b", "caf\u00e9", "a\n"])
 def test_refuses_other_tenants(tenant):
-    with pytest.raises(ValueError, match="is no name of 1 to 64 of"):
+    with pytest.raises(ValueError, match="give 1 to 64 characters"):
         crout.connect("127.0.0.1:1", tenant)
 
 

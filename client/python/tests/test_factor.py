@@ -161,7 +161,7 @@ def test_poor_results_are_warned_of(client):
     growing[:, -1] = 1  # partial pivoting doubles the last column with every step
     with pytest.warns(crout.LinAlgWarning, match=r"pivot growth 5\.7"):
         client.lu_factor(growing)
-    with pytest.warns(crout.LinAlgWarning, match="ill-conditioned"):
+    with pytest.warns(crout.LinAlgWarning, match="singular to working precision"):
         f = client.lu_factor(scipy.linalg.hilbert(15), rcond=True)
     with pytest.warns(crout.LinAlgWarning, match="no correct digit"):
         f.solve(np.ones(15), error_bound=True)
@@ -334,5 +334,5 @@ def test_a_linear_operator_takes_no_options_that_are_scipys(client):
     assert "refine" in shown
     assert not {"trans", "overwrite_b"} & set(shown)
     for options in ({"trans": 1}, {"overwrite_b": True}):
-        with pytest.raises(TypeError, match="takes no"):
+        with pytest.raises(TypeError, match="is not an option"):
             f.as_linear_operator(**options)

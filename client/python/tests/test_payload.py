@@ -185,13 +185,13 @@ def test_archives_that_are_none(tmp_path):
         {"data": np.array([{}, {}, {}])},
     ):
         np.savez(path, **{**good, **spoilt})
-        with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+        with pytest.raises(crout.InvalidRequest, match="not an archive of scipy"):
             _payload.matrix(path)
     np.savez(path, A=np.eye(3))
-    with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+    with pytest.raises(crout.InvalidRequest, match="not an archive of scipy"):
         _payload.matrix(path)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+    with pytest.raises(crout.InvalidRequest, match="not an archive of scipy"):
         _payload.matrix(path)
 
 

@@ -120,8 +120,8 @@ def test_a_start_that_is_not_like_the_solution_is_refused(client, regular):
         (1j * np.ones(4), "real"),
         (np.full(4, np.nan), "start has a NaN"),
         ([np.ones(4), np.ones(4)], r"pass iter\(x0\)"),
-        (iter([]), "starts ended before"),
-        (iter([None, None]), "more starts than matrices"),
+        (iter([]), "fewer initial guesses than matrices"),
+        (iter([None, None]), "more initial guesses than matrices"),
     ):
         with pytest.raises(crout.InvalidRequest, match=match):
             list(client.series([regular(4)], np.ones(4), x0=x0))
@@ -185,7 +185,7 @@ def test_values_of_a_matrix_are_checked_against_the_last_one(client):
     assert_solves(upwind[1].toarray(), step.x, np.ones(9))
     with pytest.raises(crout.InvalidRequest, match="last matrix was dense"):
         list(client.series([A.toarray(), crout.Values(A)], np.ones(60)))
-    with pytest.raises(crout.InvalidRequest, match=r"shape \(61, 60\), the series' matrix has the order 60"):
+    with pytest.raises(crout.InvalidRequest, match=r"shape \(61, 60\), and the series has the order 60"):
         list(client.series([A, crout.Values(scipy.sparse.vstack([A, A.tocsr()[:1]]))], np.ones(60)))
 
 
@@ -205,8 +205,8 @@ def test_values_that_are_none(client, regular):
     for values, what in (
         (np.ones(A.nnz - 1), "values"),
         (np.ones(A.nnz + 1), "values"),
-        ([], "one at least"),
-        (np.ones((6, 6)), "a vector"),
+        ([], "at least one element"),
+        (np.ones((6, 6)), "not a vector"),
         (1j * np.ones(A.nnz), "complex"),
         (np.full(A.nnz, np.nan), "matrix"),
     ):
@@ -219,19 +219,19 @@ def test_values_that_are_none(client, regular):
 def test_changes_that_are_none(client, regular):
     A = regular(6)
     for change, what in (
-        (crout.Entries([0], [6], [1.0]), "beyond"),
-        (crout.Entries([-1], [0], [1.0]), "beyond"),
+        (crout.Entries([0], [6], [1.0]), "give indices from 0"),
+        (crout.Entries([-1], [0], [1.0]), "give indices from 0"),
         (crout.Entries([0, 1], [0], [1.0, 2.0]), "integers"),
         (crout.Entries([0.5], [0], [1.0]), "integers"),
         (crout.Entries([0], [0], [1j]), "complex"),
-        (crout.Entries([], [], []), "one at least"),
+        (crout.Entries([], [], []), "at least one element"),
         (crout.Entries([2, 2], [3, 3], [1.0, 2.0]), "another value"),
         (crout.LowRank(np.ones(5), np.ones(5)), "rank"),
         (crout.LowRank(np.ones((6, 7)), np.ones((6, 7))), "rank"),
     ):
         with pytest.raises(crout.InvalidRequest, match=what):
             list(client.series([A, change], np.ones(6)))
-    with pytest.raises(crout.InvalidRequest, match="could change"):
+    with pytest.raises(crout.InvalidRequest, match="a change without a matrix"):
         next(client.series([crout.LowRank(np.ones(3), np.ones(3))], np.ones(3)))
     sparse = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
     with pytest.raises(crout.InvalidRequest, match="require a dense matrix"):

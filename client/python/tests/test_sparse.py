@@ -295,7 +295,7 @@ def test_schur_complement_of_chosen_unknowns(client):
             client.schur_complement(A, keep=wrong)
     with pytest.raises(crout.InvalidRequest, match=r"keep= needs a sparse matrix.*leading_order="):
         client.schur_complement(dense, keep=keep)
-    with pytest.raises(crout.InvalidRequest, match="name and lease are for a factor"):
+    with pytest.raises(crout.InvalidRequest, match="omit name and lease"):
         client.schur_complement(A, keep=keep, name="A11")
     with pytest.raises(TypeError, match="both leading_order and keep"):
         client.schur_complement(A, 3, keep=keep)

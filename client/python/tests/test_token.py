@@ -72,9 +72,9 @@ def test_refused_callers_get_the_reason(asking, place):
 
 def test_tokens_are_checked_and_never_shown(place, tmp_path):
     for options, wrong in (
-        ({"token": TOKEN, "token_file": place / "alice.token"}, "leave one of them out"),
-        ({"token": "a secret"}, "not 1 to 4096"),
-        ({"token": ""}, "not 1 to 4096"),
+        ({"token": TOKEN, "token_file": place / "alice.token"}, "omit one of them"),
+        ({"token": "a secret"}, "give 1 to 4096"),
+        ({"token": ""}, "give 1 to 4096"),
     ):
         with pytest.raises(ValueError, match=wrong) as caught:
             crout.connect("localhost:1", **options)

@@ -82,8 +82,8 @@ class AsyncTransport:
             )
         if self._loop is not asyncio.get_running_loop():
             raise CroutError(
-                "the client belongs to another event loop, that of its first call: connect in each "
-                "loop, inside the coroutine that asyncio.run runs",
+                "the client belongs to the event loop of its first call: connect in each loop, inside the "
+                "coroutine that asyncio.run runs",
                 code="FAILED_PRECONDITION",
             )
 
@@ -144,7 +144,10 @@ class AsyncRounds:
                 )
                 return reply.finish()
             except asyncio.TimeoutError:
-                raise DeadlineExceeded("the step's timeout passed", code="DEADLINE_EXCEEDED") from None
+                raise DeadlineExceeded(
+                    "the timeout of the step passed: give the series a longer timeout=",
+                    code="DEADLINE_EXCEEDED",
+                ) from None
             except grpc.RpcError as status:
                 raise self._transport.server.error(status) from None
 

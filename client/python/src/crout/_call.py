@@ -35,11 +35,11 @@ _MAX_TIMEOUT = 1e9  # seconds; gRPC cannot represent much longer deadlines
 class RetryClass(enum.Enum):
     """Effect of a second attempt."""
 
-    # A second attempt could repeat the effect. Retried only after a refusal before any effect:
-    # RESOURCE_EXHAUSTED or ABORTED with the server's delay.
+    # A second attempt could repeat the effect. The call is retried only if the server refused it before any
+    # effect: RESOURCE_EXHAUSTED or ABORTED with the server's delay.
     REFUSED_ONLY = enum.auto()
-    # A second attempt is safe: it only reads, or a request_id makes it idempotent. Also retried after
-    # UNAVAILABLE.
+    # A second attempt is safe: it only reads, or a request_id makes it idempotent. The call is also retried
+    # after UNAVAILABLE.
     IDEMPOTENT = enum.auto()
 
 
@@ -70,7 +70,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
-            raise ValueError("max_attempts is less than 1")
+            raise ValueError(f"max_attempts is {self.max_attempts}: give at least 1")
 
 
 class Reply(abc.ABC, Generic[T_co]):
@@ -108,7 +108,7 @@ class RoundReply(Reply[T_co]):
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One call.
+    """A call, and steps of one call.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class Call(Generic[T]):
     file: str = ""
 
     def __iter__(self) -> Steps[T]:
-        """Yield the call and return its result, so that steps can use ``result = yield from call``."""
+        """Yield the call and return its result. Other steps use ``result = yield from call``."""
         result: T = yield self
         return result
 
@@ -265,7 +265,7 @@ class Attempts:
 
 
 class ProgressBar:
-    """A tqdm bar with the sent bytes, the phase, and the finished columns or steps; nothing without tqdm."""
+    """A tqdm bar with the sent bytes, the phase, and the finished columns or steps. No bar without tqdm."""
 
     def __init__(self) -> None:
         self._bar: Any = None

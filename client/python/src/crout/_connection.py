@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection to a server, and the renewal of leases."""
+"""A connection to a server, the calls without a matrix, and the renewal of leases."""
 
 from __future__ import annotations
 
 import datetime
+import inspect
 import math
 import os
 import threading
@@ -11,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy.typing as npt
 
@@ -28,6 +29,8 @@ from crout.results import Estimate
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 _MAX_CLOSE_SECONDS = 5.0  # limit of the time that close() waits for a running renewal
@@ -47,7 +50,7 @@ def server_of(
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
 ) -> Server:
-    """Check the arguments of `connect`, completed from the environment and the file of servers."""
+    """Check the arguments of `connect`. The environment and the file of servers complete them."""
     ca, cert, key, token_file = (
         None if path is None else os.fspath(path) for path in (ca, cert, key, token_file)
     )
@@ -61,12 +64,29 @@ def server_of(
     if timeout == math.inf:
         timeout = None
     if timeout is not None and not timeout > 0:
-        raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
+        raise InvalidRequest(
+            f"the timeout is {timeout} s: give a positive number of seconds, or None for no limit"
+        )
     return Server(where, found.tenant, timeout, retry or RetryPolicy(), credentials, shown)
 
 
+def takes_all(source: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Decorate a function that passes all its arguments to `source`: show the parameters of `source`."""
+
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+        returned = inspect.signature(function).return_annotation
+        signature = inspect.signature(source).replace(return_annotation=returned)
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
 class Connection(ClientBase):
-    """A connection to a server. Renews the leases of factors in ``with`` blocks."""
+    """A connection to a server, with the calls that send no matrix.
+
+    It renews the leases of factors in ``with`` blocks.
+    """
 
     def __init__(self, server: Server) -> None:
         self.closed = False
@@ -114,7 +134,7 @@ class Connection(ClientBase):
             return end.value  # type: ignore[no-any-return]
 
     def describe(self, f: FactorView | BatchView | str) -> FactorRecord:
-        """Fetch the current record of a factor or handle."""
+        """Fetch the current record of a factor, a batch or a handle."""
         return self._run(_handles.describe(self._handle_of(f)))
 
     def renew(self, f: FactorView | BatchView | str, lease: Lease | None = None) -> datetime.datetime:
@@ -125,7 +145,7 @@ class Connection(ClientBase):
         return self._run(_handles.renew(self._handle_of(f), lease))
 
     def release(self, f: FactorView | BatchView | str) -> None:
-        """Drop a factor. Raises `HandleExpired` if the server does not have it."""
+        """Release a factor or batch. Raises `HandleExpired` if the server does not have it."""
         return self._run(_handles.release(self._handle_of(f)))
 
     @_options.takes(_options.factorize_options)
@@ -163,9 +183,9 @@ def _connection_of(kind: type[Connection], server: Server) -> Connection:
 
 
 def pause(lease: float, failed: bool = False) -> float:
-    """Return the seconds until the next renewal of a lease of `lease` seconds, or after a failed one.
+    """Return the seconds until the next renewal of a lease of `lease` seconds.
 
-    Leaves time for several attempts before the lease ends.
+    Several attempts fit before the lease ends. `failed`: whether the last renewal failed.
     """
     return lease / (12 if failed else 3)
 
@@ -185,7 +205,7 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 class Renewals:
     """Renews leases on a thread, which runs while there are leases. Thread-safe.
 
-    A forked child renews none of its parent's leases.
+    A forked child does not renew its parent's leases.
     """
 
     def __init__(self, renew: Callable[[str, float], object]) -> None:
@@ -246,7 +266,7 @@ class Renewals:
                     self._held[handle] = (lease, time.monotonic() + pause(lease, failed))
 
     def _next_due(self) -> tuple[str, float] | None:
-        """Wait until a lease is due, and return its handle and seconds. None: the thread must end."""
+        """Wait until a lease is due, and return its handle and seconds; None if no leases are left."""
         with self._changed:
             while self._held:
                 handle = min(self._held, key=lambda held: self._held[held][1])

@@ -32,11 +32,11 @@ _HANDLE = re.compile("[a-z2-7]{26}")
 
 
 def known_by(handle: str) -> str:
-    """Return `handle`. Raises HandleExpired if it cannot be a handle, like most names."""
+    """Return `handle`. Raises HandleExpired if it does not have the form of a handle."""
     if handle and _HANDLE.fullmatch(text("handle", handle)) is None:
         raise HandleExpired(
-            f"{handle!r} is not a handle, which has 26 characters of a-z and 2-7. If it is a name, "
-            f"list({handle!r}) lists the factors with it, the newest first"
+            f"{handle!r} is not a handle, which has 26 characters of a-z and 2-7. For the factors with this "
+            f"name, newest first, use list({handle!r})"
         )
     return handle
 
@@ -89,7 +89,7 @@ def list_factors(name: str, page_token: str) -> Call[FactorPage]:
 def get_factors(record: FactorRecord) -> Call[PackedFactors]:
     """Build GetFactors for a dense factor."""
     if record.sparse is not None:
-        raise InvalidRequest("the matrix stayed sparse: to_sparse_lu() has its factors")
+        raise InvalidRequest("the factor is sparse: use to_sparse_lu()")
     request = service.GetFactorsRequest(handle=record.handle, include_ipiv=True)
     return Call("GetFactors", request.SerializeToString(), lambda: FactorsReply(record.n))
 
@@ -97,11 +97,9 @@ def get_factors(record: FactorRecord) -> Call[PackedFactors]:
 def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
     """Build GetFactors for a sparse factor. Raises Singular if there is none."""
     if record.singular_reason not in (None, "zero_pivot"):
-        raise Singular(
-            f"there are no factors: the matrix is singular by its pattern ({record.singular_reason})"
-        )
+        raise Singular(f"the matrix is structurally singular ({record.singular_reason}) and has no factors")
     if record.sparse is None:
-        raise InvalidRequest("the matrix was factored in its dense form: to_lu() has its factors")
+        raise InvalidRequest("the factor is dense: use to_lu()")
     request = service.GetFactorsRequest(handle=record.handle, take_sparse=True)
     return Call("GetFactors", request.SerializeToString(), lambda: SparseFactorsReply(record.n))
 
@@ -260,13 +258,13 @@ class SparseFactorsReply(Reply[SparseFactors]):
         square = spec.rows == n and spec.cols == n
         compressed = spec.format == matrix_pb2.SPARSE_FORMAT_COMPRESSED_ROWS
         if not square or not compressed or index is None or spec.dtype not in DTYPES.values():
-            raise ProtocolError("the server sent a factor of another kind")
+            raise ProtocolError("the server sent a sparse factor with an unexpected shape or format")
         starts, columns = self._take(index, n + 1), self._take(index, spec.entries)
         values = self._take(numpy_dtype(spec.dtype), spec.entries)
         if starts[0] != 0 or starts[-1] != spec.entries or (np.diff(starts) < 0).any():
-            raise ProtocolError("the server sent impossible rows")
+            raise ProtocolError("the server sent row starts that do not ascend to the number of entries")
         if ((columns < 0) | (columns >= n)).any():
-            raise ProtocolError("the server sent entries beyond the matrix")
+            raise ProtocolError("the server sent column indices beyond the order of the matrix")
         if unit_diagonal:  # inserted at the end of each row; adding the identity would drop stored zeros
             columns = np.insert(columns, starts[1:], np.arange(n, dtype=index))
             values = np.insert(values, starts[1:], 1)

@@ -21,7 +21,7 @@ _MAX_STEPS = 5  # LAPACK's limit; two steps are usually enough
 
 
 def _signs(y: Array) -> Array:
-    """Divide each number by its modulus; 0 becomes 1."""
+    """Divide each number by its modulus. 0 becomes 1."""
     if not np.iscomplexobj(y):
         return np.where(y < 0, -1.0, 1.0)
     modulus = np.abs(y)
@@ -152,8 +152,8 @@ class PackedFactors:
         if self.record.unit_diagonal == "u":
             if self.record.info > 0:
                 raise Singular(
-                    f"the matrix is singular (info = {self.record.info}), and this factor has the unit "
-                    "diagonal in U, from which P L U cannot be had: factor with algorithm='getrf'"
+                    f"the matrix is singular (info = {self.record.info}), and its factor has the unit "
+                    "diagonal in U, which cannot be converted to P L U: factor with algorithm='getrf'"
                 )
             lower /= diagonal
             upper *= diagonal[:, None]
@@ -242,7 +242,7 @@ class MemberFactors:
         return self.lu, self.piv
 
     def plu(self) -> tuple[Array, Array, Array]:
-        """P, L and U with A = P L U, as `scipy.linalg.lu` returns them."""
+        """Return P, L and U with A = P L U, as `scipy.linalg.lu` does."""
         rows, cols = self.lu.shape
         order = np.arange(rows)
         for i, k in enumerate(self.piv.tolist()):
@@ -272,11 +272,11 @@ def known_determinant(record: FactorRecord) -> SlogDet | None:
     """
     if record.precision is not None and record.info == 0:
         raise InvalidRequest(
-            f"this factor was computed in lower precision ({record.precision}), and its determinant is not "
-            "that of A: factor A without precision="
+            f"the factor has lower precision ({record.precision}), and its determinant differs from the "
+            "determinant of A: factor A without precision="
         )
-    # Without pivoting, a zero pivot is no evidence that A is singular. Sparse methods pivot. In their factors
-    # of a singular matrix another number replaces the zero pivot, so the factors have another determinant.
+    # Without pivoting, a zero pivot does not prove that A is singular. Sparse methods pivot, and replace a
+    # zero pivot by another number, so that the factors of a singular matrix have another determinant.
     pivots = record.singular_reason in (None, "zero_pivot")
     if record.determinant is None and (not pivots or (record.info > 0 and record.sparse is not None)):
         return SlogDet(0.0, -np.inf)

@@ -111,7 +111,7 @@ class Target:
         expectations = (rows, cols, dtype)
         for expected, announced in zip(expectations, (spec.rows, spec.cols, spec.dtype), strict=True):
             if announced < 0 or expected not in (None, announced):
-                raise ProtocolError("the server announced another matrix than was asked for")
+                raise ProtocolError("the server sent a matrix with a different shape or type than requested")
         self._array = self._allocate(spec)
         self._memory = self._array.ravel(order="K").view(np.uint8).data
 
@@ -120,14 +120,14 @@ class Target:
         if self._into is not None:
             flags = self._into.flags
             if not (flags.c_contiguous if row_major else flags.f_contiguous):
-                raise ProtocolError("the server announced another layout than was asked for")
+                raise ProtocolError("the server sent a matrix with a different layout than requested")
             return self._into
         try:
             dtype = numpy_dtype(spec.dtype)
             return np.empty((spec.rows, spec.cols), dtype, "C" if row_major else "F")
         except (MemoryError, ValueError):
             raise ProtocolError(
-                f"no memory for the {spec.rows} x {spec.cols} matrix that the server announced"
+                f"the server announced a {spec.rows} x {spec.cols} matrix, which does not fit in memory"
             ) from None
 
     def append(self, piece: Bytes) -> None:
@@ -146,7 +146,7 @@ class Target:
 
 
 class ByteTarget(Target):
-    """Destination of `size` bytes, which no header announces."""
+    """Destination of `size` bytes that have no header."""
 
     def __init__(self, size: int) -> None:
         super().__init__(None, None, None)
@@ -241,7 +241,7 @@ class SolutionReply(MatrixReply[Solution]):
         return self._target.untouched
 
     def finish(self) -> Solution:
-        """Return the solution and issue its warnings."""
+        """Return the solution. Issues its warnings."""
         x = self._complete()
         if self._target.is_complex_reply and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
@@ -271,7 +271,7 @@ class ComplementReply(MatrixReply[Complement]):
 
 
 class EchelonReply(MatrixReply[EchelonForm]):
-    """Reply of ReduceToEchelonForm: the form, and its result."""
+    """Reply of ReduceToEchelonForm: the form and its result."""
 
     def __init__(self, shape: tuple[int, int] | None, dtype: np.dtype[Any]) -> None:
         rows, cols = shape or (None, None)
@@ -281,5 +281,5 @@ class EchelonReply(MatrixReply[EchelonForm]):
         r = self._complete()
         pivots = self._result.pivot_columns
         if self._result.rank != len(pivots) or len(pivots) > min(r.shape):
-            raise ProtocolError("the server sent a rank that is not that of its pivots")
+            raise ProtocolError("the server sent a rank that differs from the number of pivots")
         return _messages.echelon_form(r, self._result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the calls from the caller's arguments. Does not use gRPC.
+"""Builds calls that send one matrix, from the caller's arguments. Does not use gRPC.
 
 The functions of this module raise InvalidRequest and TypeError for invalid arguments.
 """
@@ -105,7 +105,7 @@ def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorReco
     payload = _payload.square_values(A) if values_option(**values) else _payload.square(A)
     if payload.shape is not None and payload.shape[0] != record.n:
         raise InvalidRequest(
-            f"the matrix has order {payload.shape[0]}, the factor {record.n}: use lu_factor for it"
+            f"the matrix has order {payload.shape[0]}, the factor {record.n}: use lu_factor for a new order"
         )
     header = service.RefactorizeHeader(
         handle=record.handle,
@@ -160,8 +160,8 @@ class Rhs:
         if array.ndim not in (1, 2):
             raise InvalidRequest(f"b has {array.ndim} dimensions: give one or two")
         if n is not None and array.shape[0] != n:
-            hint = ": is it to be b.T?" if array.shape[1:] == (n,) else ""
-            raise InvalidRequest(f"b has {array.shape[0]} rows, the matrix is {n} x {n}{hint}")
+            hint = ": did you mean b.T?" if array.shape[1:] == (n,) else ""
+            raise InvalidRequest(f"b has {array.shape[0]} rows, and the matrix has order {n}{hint}")
         elements = _payload.as_elements(array)
         # X has the result type of A and B, as in SciPy.
         elements = elements.astype(np.result_type(elements.dtype, dtype), copy=False)
@@ -178,10 +178,12 @@ class Rhs:
         """Convert an initial guess to the type of X. It must have the shape of X."""
         array = _payload.as_array(x0)
         if array.shape != self.shape:
-            raise InvalidRequest(f"x0 has the shape {array.shape}, the solution {self.shape}")
+            raise InvalidRequest(
+                f"x0 has the shape {array.shape}: give the shape of the solution, {self.shape}"
+            )
         elements = _payload.as_elements(array)
         if np.iscomplexobj(elements) and not np.issubdtype(self._dtype, np.complexfloating):
-            raise InvalidRequest("x0 is complex, the solution real: give a real x0, or a complex b")
+            raise InvalidRequest("x0 is complex, and the solution is real: give a real x0, or a complex b")
         elements = elements.astype(self._dtype, copy=False)
         return _payload.dense(elements if elements.ndim == 2 else elements[:, None])
 
@@ -245,9 +247,9 @@ def schur_complement(A: Any, leading_order: int | None, keep: Any, **options: An
         header.leading_order = eliminated = _leading(leading_order, order)
         header.cache.CopyFrom(cache_options(**cache))
     elif leading_order is not None:
-        raise TypeError("both leading_order and keep are set: leave one of them out")
+        raise TypeError("both leading_order and keep are set: omit one of them")
     elif cache:
-        raise InvalidRequest("name and lease are for a factor, and keep= keeps none: leave them out")
+        raise InvalidRequest("with keep= no factor is kept: omit name and lease")
     else:
         header.keep.extend(_kept(keep, payload))
         eliminated = None if order is None else order - len(header.keep)
@@ -268,7 +270,7 @@ def _leading(leading_order: int | None, order: int | None) -> int:
         raise TypeError("neither leading_order nor keep is set: give one of them")
     leading = integer("leading_order", leading_order)
     if leading < 0 or (order is not None and leading > order):
-        raise InvalidRequest(f"the leading block has order {leading}, the matrix {order}: give 0 to {order}")
+        raise InvalidRequest(f"leading_order is {leading}: give 0 to {'n' if order is None else order}")
     return leading
 
 
@@ -276,12 +278,12 @@ def _kept(keep: Any, payload: _payload.Payload) -> list[int]:
     """Check the unknowns of A22."""
     if payload.spec.HasField("dense"):
         raise InvalidRequest(
-            "keep= needs a sparse matrix: give scipy.sparse.csr_array(A), or order the unknowns so that "
-            "those to eliminate come first, and give their number as leading_order="
+            "keep= needs a sparse matrix: give scipy.sparse.csr_array(A). For a dense matrix, place the "
+            "unknowns to eliminate first, and give their number by leading_order="
         )
     unknowns = [integer("keep", index, bits=32) for index in keep]
     if not unknowns:  # on the wire an empty list equals an unset field
-        raise InvalidRequest("keep names no unknown that is to stay")
+        raise InvalidRequest("keep is empty: give at least one unknown")
     return unknowns
 
 

@@ -45,7 +45,7 @@ CHANNEL_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.http2.max_pings_without_data", 0),
 ]
 
-# Largest number of seconds to wait for the server's end of a closed series.
+# Largest number of seconds to wait until the server ends a closed series.
 LEAVE_SECONDS = 2.0
 
 # A call with a single request message runs on the calling thread, which saves about 100 us.
@@ -255,7 +255,7 @@ class Rounds:
             deadline = _Deadline(self._transport.server.time_limit(call), self._cancel)
             failure: Exception
             try:
-                if self._running is None:  # must exist before the timeout starts, which cancels it
+                if self._running is None:  # must exist before the timeout starts, because it cancels the call
                     self._running = self._transport.start(self._path, self._messages())
                 with deadline:
                     self._exchange(outgoing, reply, report)
@@ -263,7 +263,10 @@ class Rounds:
             except grpc.RpcError as status:
                 failure = outgoing.error or self._transport.failure(status)
                 if deadline.passed and isinstance(failure, Cancelled):
-                    failure = DeadlineExceeded("the step's timeout passed", code="DEADLINE_EXCEEDED")
+                    failure = DeadlineExceeded(
+                        "the timeout of the step passed: give the series a longer timeout=",
+                        code="DEADLINE_EXCEEDED",
+                    )
             except ValueError as error:  # raised by gRPC for a closed channel
                 failure = _closed(error)
             raise failure
@@ -338,7 +341,7 @@ class _Deadline:
 
 def closed_error() -> CroutError:
     """Make the exception of calls of a closed client, including calls that were running."""
-    return Cancelled("the client is closed: connect anew")
+    return Cancelled("the client is closed: connect again")
 
 
 def _closed(error: ValueError) -> Exception:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from crout import _handles, _options
 from crout._aio_transport import AsyncRounds, AsyncTransport
 from crout._call import Call, Steps
-from crout._connection import pause, server_of
+from crout._connection import pause, server_of, takes_all
 from crout._diagnostics import warn_of_step
 from crout._options import (
     BatchOptions,
@@ -63,7 +63,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def _awaited(
     method: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Make the asynchronous method from a synchronous one that only returns the result of ``_run``."""
+    """Make an asynchronous method from a synchronous method that returns the result of ``_run``.
+
+    At run time the body is shared: ``_run`` of an asynchronous client returns a coroutine.
+    """
 
     @functools.wraps(method)
     async def awaited(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
@@ -88,7 +91,7 @@ def _documented(namesake: Any) -> Callable[[_F], _F]:
 
 
 class AsyncHeld(abc.ABC):
-    """An object on the server with a handle. ``async with`` renews its lease and then releases it."""
+    """A factor or batch on the server. ``async with`` renews its lease and then releases it."""
 
     _client: AsyncClient
     _lease: Lease | None
@@ -97,7 +100,7 @@ class AsyncHeld(abc.ABC):
     @property
     @abc.abstractmethod
     def handle(self) -> str:
-        """The object's identifier on the server."""
+        """The identifier on the server; any client of the tenant can use it."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the renewal, which belongs to the original."""
@@ -118,7 +121,7 @@ class AsyncHeld(abc.ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release the object. It is not an error if the server no longer has it."""
+        """Release the factor. It is not an error if the server no longer has it."""
         try:
             await self.release()
         except HandleExpired:
@@ -208,7 +211,7 @@ class AsyncBatchFactor(BatchView, AsyncHeld):
         return batch
 
 
-@_options.takes_all(server_of)
+@takes_all(server_of)
 def connect(*args: Any, **options: Any) -> AsyncClient:
     """Like `crout.connect`; not awaited."""
     return AsyncClient(server_of(*args, **options))

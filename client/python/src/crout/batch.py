@@ -59,12 +59,13 @@ class BatchFactor(BatchView, Held):
         full_output: bool = False,
         **options: Unpack[BatchSolveOptions],
     ) -> list[Array] | BatchSolution:
-        """Solve A_i x_i = b_i, or with the transposes, for all members or some.
+        """Solve A_i x_i = b_i, or the transposed systems, for all or some members.
 
         Parameters
         ----------
         b : sequence of array_like, shape (n_i,) or (n_i, nrhs_i)
-            One for each of `members`; the numbers of columns may differ. Converted to the batch's type.
+            A right-hand side for each of `members`, converted to the batch's type. The numbers of columns
+            may differ.
         members : sequence of int, optional
             0-based members, in any order; default: all.
         full_output : bool
@@ -84,7 +85,7 @@ class BatchFactor(BatchView, Held):
         Raises
         ------
         InvalidRequest
-            A member that does not exist or is not square; a right-hand side with the wrong number of rows.
+            A member does not exist or is not square, or a right-hand side has the wrong number of rows.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         result: list[Array] | BatchSolution
@@ -93,7 +94,7 @@ class BatchFactor(BatchView, Held):
 
     @_options.takes(_batch.batch_options, _options.call_options)
     def refactor(self, matrices: Iterable[Any], **options: Unpack[BatchRefactorOptions]) -> Self:
-        """Replace the batch by one of the same sizes, atomically for all its users.
+        """Replace the batch by a batch with the same shapes. The replacement is atomic.
 
         Parameters
         ----------

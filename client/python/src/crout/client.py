@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy.typing as npt
 
 from crout import _batch, _handles, _options, _requests
-from crout._connection import Connection, server_of
+from crout._connection import Connection, server_of, takes_all
 from crout._diagnostics import warn_of_step
 from crout._options import (
     BatchBothOptions,
@@ -39,13 +39,13 @@ Arrays = list[Array]
 Matrices = Sequence[Array]
 
 
-@_options.takes_all(server_of)
+@takes_all(server_of)
 def connect(*args: Any, **settings: Any) -> Client:
     """Make a client of a Crout server. The first call opens the connection.
 
-    Arguments that are not given come from the environment, as for croutctl (``CROUT_TENANT``,
-    ``CROUT_TLS``, ``CROUT_CA``, ``CROUT_CERT``, ``CROUT_KEY``, ``CROUT_TOKEN_FILE``). If `address` is the
-    name of a server, settings that are still missing come from the file of servers.
+    Arguments that are not set come from the environment (``CROUT_TENANT``, ``CROUT_TLS``, ``CROUT_CA``,
+    ``CROUT_CERT``, ``CROUT_KEY``, ``CROUT_TOKEN_FILE``), and then, if `address` is the name of a server,
+    from the file of servers.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ def connect(*args: Any, **settings: Any) -> Client:
     Raises
     ------
     InvalidRequest
-        A subclass of ValueError. An invalid address, tenant or timeout; a file that is not PEM; a key or
-        token file that others can read; a token that would be sent unencrypted.
+        (A ValueError) An argument or file is invalid, others can read the key or token file, or the token
+        would be sent unencrypted.
     UnreadableFile
-        A subclass of OSError. A file cannot be read.
+        (An OSError) A file cannot be read.
     """
     return Client(server_of(*args, **settings))
 
@@ -121,18 +121,16 @@ class Client(Connection):
         ----------
         A : array_like, sparse matrix or path, shape (n, n), or a batch
             A NumPy array (sent without a copy in C and Fortran order), an object with DLPack or
-            ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market file,
-            plain or gzipped, or of an archive of `scipy.sparse.save_npz`. Integers are converted to
-            float64, float16 to float32. A sparse matrix or a coordinate file is factored as sparse if the
-            server predicts that this is faster, otherwise as dense; ``factor.record.sparse`` describes a
-            sparse factor.
+            ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market file
+            (plain or gzipped) or of an archive of `scipy.sparse.save_npz`. Integers are converted to
+            float64, float16 to float32. The server factors a sparse matrix or coordinate file as sparse if
+            it predicts that this is faster; ``factor.record.sparse`` then describes the factor.
 
-            A batch is a list or tuple of matrices with two dimensions, or an array of shape (count, m, n).
-            Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any sizes,
-            including rectangular and empty ones. They are converted to the one type that holds them all;
-            sparse members, of at most 2^24 elements, are sent dense. The factors of a matrix have the same
-            bits in every batch. The options of a batch are `name`, `lease`, `request_id`, `device`,
-            `keep_matrix`, `timeout` and `progress`.
+            A batch is a list or tuple of two-dimensional matrices, or an array of shape (count, m, n).
+            Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any shapes, even
+            rectangular or empty, and are converted to a common type. Sparse members, of at most 2^24
+            elements, are sent as dense. A member's factors have the same bits in every batch. A batch has
+            the options `name`, `lease`, `request_id`, `device`, `keep_matrix`, `timeout` and `progress`.
         name : str
             Name in lists of factors; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
@@ -140,8 +138,8 @@ class Client(Connection):
             server's default, often an hour.
         request_id : str
             Makes the call safe to repeat after a lost connection: calls with the same id return the same
-            factor. The server then finishes the work even if the client disconnects. If a warning is
-            raised as an error, the factor stays on the server, because other calls may share it.
+            factor. The server finishes the work even if the client disconnects, and keeps the factor even
+            if a warning is raised as an error.
         algorithm : str
             A name in `ServerInfo.devices`; "auto" for the fastest method that pivots.
         device : str
@@ -152,7 +150,7 @@ class Client(Connection):
         precision : str, optional
             "single" or "tf32": compute L and U of a float64 or complex128 matrix in lower precision and
             correct every solve to A's accuracy. This takes half the bytes and, on a GPU, less time.
-            "auto": use a lower precision if the server predicts a gain. Excludes `dtype`.
+            "auto": use a lower precision if the server predicts a gain. Cannot be combined with `dtype`.
         equilibrate : bool or "auto"
             Scale rows and columns before factoring; solves apply the scales.
         pivot_threshold : float
@@ -177,9 +175,8 @@ class Client(Connection):
         Returns
         -------
         Factor, or BatchFactor for a batch
-            A singular matrix is not an error, as in SciPy: the factor has ``info > 0``, and a
-            `LinAlgWarning` is issued. A `LinAlgWarning` is also issued for poor growth, quality or
-            condition.
+            A `LinAlgWarning` is issued for poor growth, quality or condition, and for a singular matrix,
+            which is not an error, as in SciPy: the factor has ``info > 0``.
 
         Raises
         ------
@@ -188,7 +185,7 @@ class Client(Connection):
         NotSupported
             The server lacks the method, or supports it only for other types.
         Overloaded
-            The server had no capacity in all attempts that the `RetryPolicy` allows.
+            The server refused all attempts that the `RetryPolicy` allows, for lack of capacity.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
         """
         factor: Factor | BatchFactor = self._run(self._lu_factor(A, options))
@@ -246,14 +243,14 @@ class Client(Connection):
         members : sequence of int, optional
             Only for a batch: the members to solve with, as in `BatchFactor.solve`.
         **options
-            Options of `lu_factor`, except those of the cache, and of `Factor.solve`. Those of a batch are
-            `device`, `keep_matrix`, `trans`, `verify`, `timeout` and `progress`.
+            Options of `lu_factor`, except `name`, `lease` and `request_id`, and of `Factor.solve`. A batch
+            has the options `device`, `keep_matrix`, `trans`, `verify`, `timeout` and `progress`.
 
         Returns
         -------
         ndarray, shape of b
-            With `full_output` a `Solution`, whose ``x`` is this array. For a batch the results of
-            `BatchFactor.solve`, bit for bit.
+            With `full_output` a `Solution`, whose ``x`` is this array. For a batch, the same results as
+            from `BatchFactor.solve`, bit for bit.
 
         Raises
         ------
@@ -296,7 +293,7 @@ class Client(Connection):
             Instead of `leading_order`, for a sparse matrix: the unknowns of A22, 0-based and distinct. A is
             not stored densely, and the factor of A11 is not kept.
         **options
-            Options of `lu_factor`, for A11; no name and lease with `keep`.
+            Options of `lu_factor` for A11; with `keep`, without `name` and `lease`.
 
         Returns
         -------
@@ -325,8 +322,8 @@ class Client(Connection):
             A matrix, or [A B] with right-hand sides.
         **options
             augmented : number of trailing columns that are right-hand sides; these have no pivots.
-            tolerance : absolute; pivots must be larger. Default: max(m, k) eps ||A||_inf, over the k
-            columns that are not augmented.
+            tolerance : absolute threshold that pivots must exceed. Default: max(m, k) eps ||A||_inf, where
+            the k columns that are not augmented count.
             device, timeout, progress : as in `lu_factor`.
 
         Returns
@@ -355,15 +352,15 @@ class Client(Connection):
     ) -> Iterator[SeriesStep]:
         """Solve a series of systems in which each matrix is close to the previous one.
 
-        Each step iterates with the current factor from the last solution, or makes a new factor, whichever
-        is predicted to cost less over time.
+        Each step iterates with the current factor, starting at the last solution, or makes a new factor,
+        whichever is predicted to cost less over time.
 
         Parameters
         ----------
         matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
             The matrix of each step; may be generated while the series runs. None: the matrix of the
-            previous step or, in the first step, of `start`. `Entries` or `LowRank`: that matrix with a
-            change, if it is dense. `Values`: new values for the last sparse matrix or coordinate file.
+            previous step or, in the first step, of `start`. `Entries` or `LowRank`: a change of this
+            matrix, if it is dense. `Values`: new values for the last sparse matrix or coordinate file.
         rhs : array_like, shape (n,) or (n, nrhs), or iterator of array_like
             One right-hand side for all steps. An iterator, such as ``iter([b1, b2])``, gives one for each
             step.
@@ -375,9 +372,9 @@ class Client(Connection):
             Factor to start with. A step that makes a new factor replaces it. It is not released at the end.
         **options
             strategy : {"auto", "reuse", "update", "refactor"}
-                "auto": the smallest expected cost. "reuse": the current factor while X reaches the
-                accuracy. "update": like "reuse", with the factor updated for each `LowRank` change since it
-                was made. "refactor": a new factor for each new matrix.
+                "auto": minimize the expected cost. "reuse": keep the factor while X reaches the accuracy.
+                "update": like "reuse", and update the factor for each `LowRank` change. "refactor": make a
+                factor for each new matrix.
             accuracy : float
                 The backward error to reach; 0 for sqrt(n) times the unit roundoff.
             trans : {0, 1, 2, "N", "T", "C"}
@@ -422,7 +419,7 @@ class Client(Connection):
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
-        """Sign and logarithm of the determinant of A, like `numpy.linalg.slogdet`. No factor is kept."""
+        """Compute the determinant of A, like `numpy.linalg.slogdet`. No factor is kept."""
         return self._run(self._slogdet(A, options))
 
     @_options.takes(_options.factorize_options, _options.call_options)
@@ -431,15 +428,15 @@ class Client(Connection):
         return self._run(det(self._slogdet(A, options)))
 
     def factor(self, handle: str) -> Factor:
-        """Return the factor of a handle. Raises `HandleExpired` if the server does not have it.
+        """Return the factor with a handle. Raises `HandleExpired` if the server does not have it.
 
-        For the newest factor of a name: ``next(client.list(name))``.
+        ``next(client.list(name))`` is the newest factor with a name.
         """
         factor: Factor = self._run(self._attach(handle))
         return factor
 
     def list(self, name: str = "") -> Iterator[Factor]:
-        """Iterate over the tenant's factors, newest first; with `name`, only over factors of that name."""
+        """Iterate over the tenant's factors, newest first; with `name`, only over factors with this name."""
         token = ""
         while True:
             page = self._run(_handles.list_factors(name, token))

@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 class Held(abc.ABC):
-    """An object on the server with a handle. A ``with`` block renews its lease and then releases it."""
+    """A factor or batch on the server. A ``with`` block renews its lease and then releases it."""
 
     _client: Connection
     _lease: Lease | None
@@ -36,7 +36,7 @@ class Held(abc.ABC):
     @property
     @abc.abstractmethod
     def handle(self) -> str:
-        """The object's identifier on the server; any client of the tenant can use it."""
+        """The identifier on the server; any client of the tenant can use it."""
 
     def __enter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
@@ -53,7 +53,7 @@ class Held(abc.ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release the object. It is not an error if the server no longer has it."""
+        """Release the factor. It is not an error if the server no longer has it."""
         try:
             self.release()
         except HandleExpired:
@@ -78,7 +78,7 @@ class Held(abc.ABC):
         return end
 
     def release(self) -> None:
-        """Drop the factor on the server. Calls that use it finish; later calls raise `HandleExpired`."""
+        """Release the factor on the server. Running calls finish; later calls raise `HandleExpired`."""
         self._client._renewals.drop(self.handle)
         self._client._run(_handles.release(self.handle))
 
@@ -175,13 +175,12 @@ class Factor(FactorView, Held):
         A : array_like, sparse matrix or path, shape (n, n)
             The new matrix, as in `Client.lu_factor`.
         replace_if_singular : bool
-            Also accept a singular factor, with which no system can be solved.
+            Also accept a singular factor, which cannot solve systems.
         values_only : bool
-            Send only the values of a scipy.sparse matrix. It must have the type of the previous matrix and
-            entries at the same positions, stored zeros included; another pattern is an error. The factor
-            must be sparse and have its matrix (``keep_matrix``). The server reuses the existing analysis.
-            If the analysis used matching and the new values differ widely in magnitude, send the matrix in
-            full instead.
+            Send only the values of a scipy.sparse matrix, and reuse the existing analysis. The matrix must
+            have the type of the previous matrix and entries at the same positions, stored zeros included.
+            The factor must be sparse and have its matrix (``keep_matrix``). If the analysis used matching
+            and the new values differ widely in magnitude, send the whole matrix instead.
         **options
             Options of a factorization, as in `Client.lu_factor`.
 
@@ -205,7 +204,7 @@ class Factor(FactorView, Held):
 
         The server's estimate if ``rcond=True`` was given; otherwise the client estimates it once, with
         about four solves. 0 for a singular matrix. If another client replaces the factor meanwhile, the
-        result and this object's record are those of the new version.
+        result and this object's record describe the new version.
         """
         return self._client._run(self._estimate_rcond())
 
@@ -223,8 +222,8 @@ class Factor(FactorView, Held):
         InvalidRequest
             The factor is sparse: see `to_sparse_lu`.
         Singular
-            ``info > 0`` and U has the unit diagonal (``record.unit_diagonal``): this form cannot be
-            computed. Or A has an empty row or column and was not factored.
+            A has an empty row or column and was not factored; or ``info > 0`` and U has the unit diagonal
+            (``record.unit_diagonal``), so that this form cannot be computed.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
         return self._client._run(_handles.get_factors(self.record).then(PackedFactors.plu))
@@ -250,8 +249,8 @@ class Factor(FactorView, Held):
     def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
         """Estimate the bytes and seconds of `refactor` for a matrix with the same pattern.
 
-        Only for sparse factors. Takes the options of a factorization, as in `Client.lu_factor`. Fill-in is
-        exact, while it may be rough in `Client.estimate`.
+        Only for sparse factors. Takes the options of a factorization, as in `Client.lu_factor`. The fill-in
+        is exact, unlike in `Client.estimate`.
 
         Raises
         ------
@@ -275,9 +274,9 @@ class Factor(FactorView, Held):
         return self._client._run(_handles.get_sparse_factors(self.record))
 
     def slogdet(self) -> SlogDet:
-        """Sign and logarithm of the determinant of A, like `numpy.linalg.slogdet`.
+        """Return the determinant of A, like `numpy.linalg.slogdet`.
 
-        The server's result if ``determinant=True`` was given; otherwise computed from the downloaded factor.
+        The server computes it if ``determinant=True`` was given; otherwise the client downloads the factor.
 
         Raises
         ------
@@ -290,7 +289,7 @@ class Factor(FactorView, Held):
         return self._client._run(self._slogdet())
 
     def det(self) -> complex:
-        """Determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
+        """Return the determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
         return self._client._run(det(self._slogdet()))
 
     def iterations(self) -> Iterations:
@@ -324,7 +323,7 @@ def _inverse_operator(factor: Factor, **options: Any) -> Any:
 
     for option in ("trans", "overwrite_b"):  # SciPy selects the transpose and owns its vectors.
         if option in options:
-            raise TypeError(f"a linear operator takes no {option}")
+            raise TypeError(f"{option} is not an option of a linear operator: omit it")
 
     def apply(b: Array, trans: Literal[0, 2]) -> Array:
         """Solve. The real and imaginary parts of a complex b become columns of one call."""

@@ -16,12 +16,12 @@ Array = npt.NDArray[Any]
 
 
 class Summarized:
-    """Base class of results: shows them on one line, and as a table in notebooks."""
+    """Base class of results. Shows a result on one line, and as a table in notebooks."""
 
     _shown: ClassVar[str]  # names of the attributes to show
 
     def _summary(self) -> dict[str, Any]:
-        """Return the attributes to show, by name. Those that are None or empty are not shown."""
+        """Return the attributes to show, by name. None and empty values are not shown."""
         return {name: getattr(self, name) for name in self._shown.split()}
 
     def _texts(self) -> dict[str, str]:
@@ -82,9 +82,9 @@ class SparseInfo:
     analysis_reused : bool
         Whether the analysis of another factor with this pattern was reused.
     postponements : int
-        Number of repeated factorizations in which small pivots were postponed.
+        Number of repeated factorizations in which small pivots were delayed.
     pattern_digest : str
-        Digest of the positions of A's entries, including stored zeros.
+        Digest of the positions of A's entries, stored zeros included.
     """
 
     lu_entries: int

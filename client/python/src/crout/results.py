@@ -71,7 +71,7 @@ class Solution(Summarized):
         with perturbed pivots or with a large ``pivot_growth`` or ``quality``.
     warnings : tuple of str
         "not_accurate": the backward error is too large, or X is not finite. "poor_factor": the factor is
-        poor, and the backward error was not measured. "nearly_singular": X may have no correct digit.
+        poor, and the backward error was not computed. "nearly_singular": X may have no correct digit.
     """
 
     _shown = "x backward_error forward_error_bound solver refinement_steps corrections device warnings"
@@ -225,14 +225,14 @@ class EchelonForm(Summarized):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchSolution(Summarized):
-    """Solutions with members of a batch, and their figures.
+    """Solutions with members of a batch, and their accuracy.
 
     Attributes
     ----------
     x : list of ndarray
         With the shapes of the right-hand sides; NaN for a singular member.
     backward_error : ndarray
-        One value a solution; NaN if it was not verified, or is not finite.
+        Backward error of each solution; NaN if it was not verified or is not finite.
     info : ndarray of int
         The info of each member.
     factor_version : int
@@ -240,9 +240,9 @@ class BatchSolution(Summarized):
     timings : Mapping of str to float
         Seconds in each phase.
     inaccurate : int
-        Number of solutions whose backward error is not accepted, or that are not finite.
+        Number of solutions that are not finite or have a large backward error.
     warnings : tuple of str
-        Reasons to doubt any of the solutions, defined in `Solution`.
+        Reasons to check the solutions, defined in `Solution`.
     """
 
     _shown = "x backward_error inaccurate factor_version warnings"

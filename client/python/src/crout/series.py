@@ -84,18 +84,21 @@ Change = Entries | LowRank | Values
 def _cast(value: Any, dtype: np.dtype[Any], name: str) -> Array:
     array = _payload.as_elements(_payload.as_array(value))
     if array.dtype.kind == "c" and dtype.kind != "c":
-        raise InvalidRequest(f"{name} is complex, the matrix is real: send the matrix in full")
+        raise InvalidRequest(f"{name} is complex, and the matrix is real: send the matrix in full")
     return array.astype(dtype.newbyteorder("<"), copy=False)
 
 
 def _indices(value: Any, n: int | None, count: int, name: str) -> Array:
     array = _payload.as_array(value)
     if array.shape != (count,) or array.dtype.kind not in "iu":
-        raise InvalidRequest(f"{name} are integers, as many as there are values ({count})")
+        raise InvalidRequest(
+            f"{name} has the shape {array.shape} and the type {array.dtype}: give {count} integers, one for "
+            "each value"
+        )
     if count and (array.min() < 0 or (n is not None and array.max() >= n)):
         index = array.min() if array.min() < 0 else array.max()
         raise InvalidRequest(
-            f"{name} has the index {index}, beyond the matrix of order {n}: they count from 0"
+            f"{name} has the index {index}, and the matrix has order {n}: give indices from 0 to n - 1"
         )
     return array.astype("<i4")
 
@@ -107,8 +110,8 @@ def _values_of(change: Values, n: int | None, digest: str) -> tuple[Any, str]:
     shape = change.values.shape
     if len(shape) != 2 or shape[0] != shape[1] or n not in (None, shape[0]):
         raise InvalidRequest(
-            f"the matrix of the values has the shape {shape}, the series' matrix has the order {n}: "
-            "give new values of that matrix"
+            f"the matrix of the values has the shape {shape}, and the series has the order {n}: give a "
+            "matrix of this order"
         )
     by_rows, indices, values = _payload.sparse_entries(change.values)
     return values, _payload.entry_digest(by_rows, indices, shape[0])
@@ -132,13 +135,17 @@ def _parts(
         given, digest = _values_of(change, n, digest)
         values = _cast(given, dtype, "values")
         if values.ndim != 1 or not values.size:
-            raise InvalidRequest("the values of a pattern are a vector, of one at least")
+            raise InvalidRequest(
+                "values is not a vector with at least one element: give one value for each entry"
+            )
         spec = service.MatrixChange(values=values.size, entry_digest=digest)
         return spec, [np.ascontiguousarray(values)]
     if isinstance(change, Entries):
         values = _cast(change.values, dtype, "values")
         if values.ndim != 1 or not values.size:
-            raise InvalidRequest("the values of changed entries are a vector, of one at least")
+            raise InvalidRequest(
+                "values is not a vector with at least one element: give one value for each changed entry"
+            )
         rows = _indices(change.rows, n, values.size, "rows")
         cols = _indices(change.cols, n, values.size, "cols")
         return service.MatrixChange(entries=values.size), [np.ascontiguousarray(values), rows, cols]
@@ -147,7 +154,9 @@ def _parts(
     if U.ndim == 1 and V.ndim == 1:
         U, V = U[:, np.newaxis], V[:, np.newaxis]
     if U.ndim != 2 or U.shape != V.shape or (n is not None and U.shape[0] != n):
-        raise InvalidRequest(f"U and V are {U.shape} and {V.shape}, not both ({n}, rank)")
+        raise InvalidRequest(
+            f"U and V have the shapes {U.shape} and {V.shape}: give the shape ({n}, rank) for both"
+        )
     return service.MatrixChange(rank=U.shape[1]), [np.ascontiguousarray(U.T), np.ascontiguousarray(V)]
 
 
@@ -176,9 +185,7 @@ class Series:
         if start is None:
             header.cache.CopyFrom(cache_options(**cache))
         elif cache:
-            raise InvalidRequest(
-                "name and lease are those of the factor that the series starts with: leave them out"
-            )
+            raise InvalidRequest("with start= the factor already has a name and a lease: omit name and lease")
         else:
             header.handle = start.handle
         self._header: service.SolveSeriesHeader | None = header  # None after the first step
@@ -187,13 +194,13 @@ class Series:
         self.entry_digest = ""
 
     def step(self, A: Any | None, b: Any, x0: Any | None = None) -> RoundCall[SeriesStep]:
-        """Build a round of SolveSeries. A None: the previous matrix. x0 None: the previous x."""
+        """Build a round of SolveSeries. If A or x0 is None, the server uses the previous matrix or x."""
         header = self._header or service.SolveSeriesHeader()
         payloads = []
         if isinstance(A, Change):
             if self._dtype is None:
                 raise InvalidRequest(
-                    "the first step has no matrix that could change: give one before, or start= a factor"
+                    "the first step is a change without a matrix: give a matrix first, or a factor by start="
                 )
             change, parts = _parts(A, self.n, self._dtype, self.entry_digest)
             header.change.CopyFrom(change)
@@ -204,9 +211,11 @@ class Series:
             payloads.append((DATA, matrix.open))
             self.n, self._dtype = order_of(matrix), matrix.dtype
         elif self._dtype is None:
-            raise InvalidRequest("the first step has no matrix: give one, or start= a factor")
+            raise InvalidRequest("the first step has no matrix: give a matrix, or a factor by start=")
         if isinstance(b, (str, os.PathLike)):
-            raise InvalidRequest("the right-hand sides of a series are arrays: read the file first")
+            raise InvalidRequest(
+                "the right-hand side of a series is a path: read the file first, and give an array"
+            )
         rhs = Rhs(b, self.n, self._dtype, overwrite=False)
         assert rhs.shape is not None  # not a file
         shape = rhs.shape
@@ -237,26 +246,26 @@ def systems(matrices: Iterable[Any], rhs: Any, x0: Any) -> Iterator[tuple[Any, A
     for name, values in (("rhs", rhs), ("x0", x0)):
         if isinstance(values, (list, tuple)) and any(isinstance(value, np.ndarray) for value in values):
             raise InvalidRequest(
-                f"{name} is a list of arrays: pass iter({name}) for one to each matrix, or "
-                f"numpy.column_stack({name}) for all of them to every matrix"
+                f"{name} is a list of arrays: pass iter({name}) to use one array for each matrix, or "
+                f"numpy.column_stack({name}) to use all arrays for every matrix"
             )
     nothing = object()
-    sides = {"right-hand sides": rhs, "starts": x0}
+    sides = {"right-hand sides": rhs, "initial guesses": x0}
 
-    def one_to_each() -> Iterator[tuple[Any, Any, Any]]:
+    def combined() -> Iterator[tuple[Any, Any, Any]]:
         for A in matrices:
             b, start = (
                 next(values, nothing) if isinstance(values, Iterator) else values for values in sides.values()
             )
             for what, value in zip(sides, (b, start), strict=True):
                 if value is nothing:
-                    raise InvalidRequest(f"the {what} ended before the matrices did")
+                    raise InvalidRequest(f"there are fewer {what} than matrices: give one for each matrix")
             yield A, b, start
         for what, values in sides.items():
             if isinstance(values, Iterator) and next(values, nothing) is not nothing:
-                raise InvalidRequest(f"there are more {what} than matrices")
+                raise InvalidRequest(f"there are more {what} than matrices: give one for each matrix")
 
-    return one_to_each()
+    return combined()
 
 
 class StepReply(MatrixReply[SeriesStep], RoundReply[SeriesStep]):
