@@ -30,7 +30,7 @@ def _public(kind):
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def test_the_surface_is_the_same():
+def test_the_asynchronous_interface_equals_the_synchronous_one():
     assert _public(crout.aio.AsyncClient) == _public(crout.Client)
     # Not in AsyncFactor, because SciPy's operators are synchronous.
     assert _public(crout.aio.AsyncFactor) == _public(crout.Factor) - {"as_linear_operator"}
@@ -92,7 +92,7 @@ async def test_factor_and_solve(address, regular):
 
 
 @run
-async def test_many_messages_many_calls(address, regular, rng):
+async def test_concurrent_calls_of_many_messages(address, regular, rng):
     A = regular(500)
     async with crout.aio.connect(address) as c:
         f = await c.lu_factor(A)
@@ -218,7 +218,7 @@ async def test_rcond_belongs_to_one_version(address, regular, monkeypatch):
 
 @pytest.mark.filterwarnings("error")
 @run
-async def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
+async def test_a_warning_as_error_releases_the_factor(daemon):
     growing = np.eye(60) - np.tril(np.ones((60, 60)), -1)
     growing[:, -1] = 1
     async with crout.aio.connect(daemon.address) as c:
@@ -258,7 +258,7 @@ async def test_calls_of_a_closed_client_raise(address, n):
         assert caught.value.code == "CANCELLED"
 
 
-def test_what_is_not_there_is_explained():
+def test_missing_attributes_are_explained():
     assert "as_linear_operator" in crout.aio.AsyncFactor.__doc__
 
 

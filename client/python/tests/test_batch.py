@@ -22,7 +22,7 @@ def matrices(regular):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 @pytest.mark.parametrize("trans", [0, "T", "C"])
-def test_every_member_is_solved_with(client, matrices, rng, dtype, trans):
+def test_solves_with_every_member(client, matrices, rng, dtype, trans):
     batch = [(A + 1j * A[::-1] if np.dtype(dtype).kind == "c" else A).astype(dtype) for A in matrices]
     with client.lu_factor(batch, name="elements") as f:
         assert len(f) == len(SIZES)
@@ -71,7 +71,7 @@ def test_sparse_members_are_sent_dense(client, regular):
         client.lu_factor([np.eye(2), scipy.sparse.eye(10**6)])
 
 
-def test_some_members_in_any_order(client, matrices, rng):
+def test_solves_with_some_members_in_any_order(client, matrices, rng):
     f = client.lu_factor(matrices)
     chosen = [3, 0, 5]
     b = [rng.standard_normal(SIZES[k]) for k in chosen]
@@ -89,7 +89,7 @@ def test_some_members_in_any_order(client, matrices, rng):
             f.solve(sides, members)
 
 
-def test_a_stack_of_equal_matrices(client, rng):
+def test_a_three_dimensional_array_is_a_batch(client, rng):
     stack = rng.standard_normal((100, 6, 6))
     b = rng.standard_normal((100, 6))
     x = client.lu_factor(stack).solve(b)
@@ -113,7 +113,7 @@ def test_nested_numbers_are_one_matrix(client):
         client.slogdet([rows])
 
 
-def test_a_batch_takes_its_own_options(client, matrices):
+def test_a_batch_accepts_only_its_own_options(client, matrices):
     with pytest.raises(
         TypeError, match="'algorithm': the options are timeout, progress, device, keep_matrix, name"
     ):
@@ -127,7 +127,7 @@ def test_a_batch_takes_its_own_options(client, matrices):
         client.solve(np.eye(2), np.ones(2), members=[0])
 
 
-def test_singular_members_and_nan_spoil_themselves(client, matrices):
+def test_singular_members_do_not_affect_other_members(client, matrices):
     matrices[0][:, 2] = 0
     matrices[3][1, 1] = np.nan
     with pytest.warns(crout.LinAlgWarning) as warnings:
@@ -143,14 +143,14 @@ def test_singular_members_and_nan_spoil_themselves(client, matrices):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_warning_that_is_an_error_leaves_no_batch_behind(client, matrices):
+def test_a_warning_as_error_releases_the_batch(client, matrices):
     matrices[0][:, 2] = 0
     with pytest.raises(crout.LinAlgWarning):
         client.lu_factor(matrices, name="left behind")
     assert list(client.list(name="left behind")) == []
 
 
-def test_the_same_bits_alone(client, matrices, rng):
+def test_batched_and_single_factors_have_the_same_bits(client, matrices, rng):
     b = rng.standard_normal((40, 2))
     together = client.lu_factor(matrices).solve([b], [3])[0]
     alone = client.lu_factor([matrices[3]]).solve([b])[0]
@@ -214,14 +214,14 @@ def test_refactor_keeps_the_handle(client, matrices):
     assert f.version == 2
 
 
-def test_without_its_matrices(client, matrices):
+def test_a_batch_without_its_matrices(client, matrices):
     f = client.lu_factor(matrices, keep_matrix=False)
     solution = f.solve([np.ones(5)], [0], full_output=True)
     assert_solves(matrices[0], solution.x[0], np.ones(5))
     assert np.isnan(solution.backward_error).all()
 
 
-def test_a_batch_is_no_factor(client, matrices):
+def test_calls_for_a_factor_reject_a_batch(client, matrices):
     f = client.lu_factor(matrices)
     with pytest.raises(crout.CroutError, match="batch_rhs"):
         client.lu_solve(f.handle, np.ones(40))
@@ -239,7 +239,7 @@ def test_an_empty_batch(client):
     assert f.solve([]) == []
 
 
-def test_replies_that_do_not_fit_are_refused():
+def test_replies_of_the_wrong_size_are_rejected():
     reply = _batch._FactorReply(service.FactorizeResponse, np.array([[2, 2]]))
     with pytest.raises(crout.ProtocolError, match="more data"):
         reply.feed(service.FactorizeResponse(member_data=bytes(21)).SerializeToString())

@@ -191,7 +191,7 @@ def test_connection_errors_name_the_cause(daemons, place):
         ("late", ["-alpn", "h2"], "certificate has expired"),
     ],
 )
-def test_servers_of_the_past_are_refused(place, certificate, options, why):
+def test_old_tls_versions_and_expired_certificates_are_rejected(place, certificate, options, why):
     command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-www", *options]
     command += ["-cert", place / f"{certificate}.crt", "-key", place / f"{certificate}.key"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -213,7 +213,7 @@ def test_servers_of_the_past_are_refused(place, certificate, options, why):
         ("a certificate", ALL_LINES[1:], "no identity has a name of the client's certificate"),
     ],
 )
-def test_what_is_revoked_is_refused(start, place, shown, left, why):
+def test_revoked_credentials_are_rejected(start, place, shown, left, why):
     by_token = shown == "a token"
     daemon = start() if by_token else start(*tls_of(place), "--tls-client-certs=required")
     certificate = {"cert": place / "client.crt", "key": place / "client.key"}

@@ -42,7 +42,7 @@ def test_lu_with_interchanges(client, rng):
         assert_close(mine, other, factor=1e4)
 
 
-def test_scaled_factors_are_those_of_the_matrix_itself(client, rng):
+def test_scaled_factors_are_converted_to_factors_of_the_matrix(client, rng):
     A = rng.standard_normal((20, 20)) * 10.0 ** rng.integers(-20, 20, (20, 1))
     f = client.lu_factor(A, equilibrate=True)
     assert f.record.row_scaled
@@ -54,7 +54,7 @@ def test_scaled_factors_are_those_of_the_matrix_itself(client, rng):
 
 
 @pytest.mark.parametrize("n", [1, 2, 25])
-def test_rcond_on_demand_is_the_servers(client, rng, n):
+def test_rcond_of_the_client_equals_the_servers(client, rng, n):
     A = rng.standard_normal((n, n))
     requested = client.lu_factor(A, rcond=True)
     later = client.lu_factor(A)
@@ -134,7 +134,7 @@ def test_refactor_keeps_the_handle(client, regular):
     assert f.info == 2
 
 
-def test_singular_is_an_answer_to_lu_factor_and_an_error_to_solve(client):
+def test_a_singular_matrix_is_an_error_only_for_solves(client):
     A = np.array([[1.0, 2], [2, 4]])
     with pytest.warns(crout.LinAlgWarning, match=r"info=2") as warned:
         f = client.lu_factor(A)
@@ -155,7 +155,7 @@ def test_singular_is_an_answer_to_lu_factor_and_an_error_to_solve(client):
     assert empty.record.empty_index == 2
 
 
-def test_poor_results_are_warned_of(client):
+def test_poor_results_cause_warnings(client):
     n = 60
     growing = np.eye(n) - np.tril(np.ones((n, n)), -1)
     growing[:, -1] = 1  # partial pivoting doubles the last column with every step
@@ -268,7 +268,7 @@ def test_server_info_and_estimate(client):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("vector", [np.int64, np.float32, np.float64, np.complex64, np.complex128])
-def test_linear_operator_takes_every_type(client, regular, dtype, vector):
+def test_a_linear_operator_accepts_every_type(client, regular, dtype, vector):
     A = regular(20, dtype)
     M = client.lu_factor(A).as_linear_operator()
     assert M.dtype == dtype
@@ -294,7 +294,7 @@ def test_a_preconditioner_of_gmres(client, regular, complex_system):
     assert np.abs(near @ x - b).max() < 1e-4
 
 
-def test_p_l_u_of_a_singular_matrix_are_refused_where_they_cannot_be_had(client):
+def test_singular_factors_with_unit_u_have_no_p_l_u(client):
     A = np.array([[1.0, 2], [2, 4]])
     with pytest.warns(crout.LinAlgWarning):
         f = client.lu_factor(A, algorithm="cmpp")
@@ -306,7 +306,7 @@ def test_p_l_u_of_a_singular_matrix_are_refused_where_they_cannot_be_had(client)
     np.testing.assert_array_equal(P @ L @ U, A)
 
 
-def test_p_l_u_of_a_matrix_whose_second_pivot_is_zero(client):
+def test_p_l_u_with_a_zero_second_pivot(client):
     A = np.array([[1.0, 2, 3], [2, 4, 7], [4, 8, 9]])
     with pytest.warns(crout.LinAlgWarning, match="info=2"):
         f = client.lu_factor(A, algorithm="getrf")
@@ -320,14 +320,14 @@ def test_p_l_u_of_a_matrix_whose_second_pivot_is_zero(client):
             download()
 
 
-def test_p_l_u_of_a_matrix_whose_rows_are_of_any_size(client):
+def test_p_l_u_of_badly_scaled_rows(client):
     A = np.diag([1e-310, 1e308, 1.0])
     P, L, U = client.lu_factor(A).to_lu()
     np.testing.assert_array_equal(L, np.eye(3))
     np.testing.assert_allclose(P @ L @ U, A, rtol=1e-15)
 
 
-def test_a_linear_operator_takes_no_options_that_are_scipys(client):
+def test_a_linear_operator_rejects_options_that_scipy_controls(client):
     pytest.importorskip("scipy")
     f = client.lu_factor(np.eye(3))
     shown = inspect.signature(f.as_linear_operator).parameters

@@ -96,7 +96,7 @@ def test_a_step_starts_at_the_given_x0(client, regular, rng):
     assert all(step.accurate for step in same)
 
 
-def test_starts_may_be_made_of_the_solutions_before(client, regular):
+def test_initial_guesses_may_use_previous_solutions(client, regular):
     A, side, solutions = regular(10), np.ones(10), []
 
     def extrapolated():
@@ -113,7 +113,7 @@ def test_starts_may_be_made_of_the_solutions_before(client, regular):
     assert step.old_iterations <= 1  # linear in time, except for roundoff
 
 
-def test_a_start_that_is_not_like_the_solution_is_refused(client, regular):
+def test_initial_guesses_of_another_shape_or_type_are_rejected(client, regular):
     for x0, match in (
         (np.ones(5), "shape"),
         (np.ones((4, 1)), "shape"),
@@ -127,7 +127,7 @@ def test_a_start_that_is_not_like_the_solution_is_refused(client, regular):
             list(client.series([regular(4)], np.ones(4), x0=x0))
 
 
-def test_changes_are_sent_in_place_of_matrices(client, regular, rng):
+def test_changes_replace_dense_matrices(client, regular, rng):
     for scale in (1.0, 1.0 + 0.5j):
         A = scale * regular(15)
         rows, cols = np.array([0, 14, 3]), [2, 14, 3]
@@ -145,7 +145,7 @@ def test_changes_are_sent_in_place_of_matrices(client, regular, rng):
                 assert_solves(matrix, step.x, np.ones(15))
 
 
-def test_values_are_sent_in_place_of_sparse_matrices(client, tmp_path, rng):
+def test_values_replace_sparse_matrices(client, tmp_path, rng):
     A = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
     for scale in (1.0, 1.0 - 0.5j):
         for form in ("csr", "csc", "coo"):
@@ -200,7 +200,7 @@ def test_values_of_a_matrix_follow_a_file(client, tmp_path):
     assert refused.value.reason == "PATTERN_MISMATCH"
 
 
-def test_values_that_are_none(client, regular):
+def test_invalid_values_are_rejected(client, regular):
     A = scipy.sparse.csr_array(regular(6))
     for values, what in (
         (np.ones(A.nnz - 1), "values"),
@@ -216,7 +216,7 @@ def test_values_that_are_none(client, regular):
         list(client.series([regular(6), crout.Values(np.ones(36))], np.ones(6)))
 
 
-def test_changes_that_are_none(client, regular):
+def test_invalid_changes_are_rejected(client, regular):
     A = regular(6)
     for change, what in (
         (crout.Entries([0], [6], [1.0]), "give indices from 0"),
@@ -238,7 +238,7 @@ def test_changes_that_are_none(client, regular):
         list(client.series([sparse, crout.Entries([0], [0], [1.0])], np.ones(60)))
 
 
-def test_a_series_goes_on_from_a_factor_and_leaves_it(client, regular):
+def test_a_series_starts_with_a_factor_and_does_not_release_it(client, regular):
     A = regular(12)
     with client.lu_factor(A) as f:
         steps = list(client.series([None, A + 1e-7], np.ones(12), start=f, strategy="reuse"))
@@ -251,7 +251,7 @@ def test_a_series_goes_on_from_a_factor_and_leaves_it(client, regular):
         next(client.series([A], np.ones(12), start=f))
 
 
-def test_nothing_is_left_behind(daemon, regular):
+def test_a_series_releases_its_factor(daemon, regular):
     with crout.connect(daemon.address) as c:
         list(c.series([regular(5)] * 2, np.ones(5)))
         assert not list(c.list())
@@ -280,7 +280,7 @@ def test_a_program_may_end_in_the_middle_of_a_series(daemon):
         assert not list(c.list())
 
 
-def test_a_singular_step_is_reported_and_the_series_goes_on(client, regular):
+def test_a_series_continues_after_a_singular_step(client, regular):
     A = regular(10)
     hole = A.copy()
     hole[:, 3] = 0
@@ -301,7 +301,7 @@ def test_the_factor_of_a_broken_step_is_recorded(regular):
     assert series.factor.handle == "h"
 
 
-def test_inaccurate_solutions_are_warned_of(client, regular):
+def test_inaccurate_solutions_cause_warnings(client, regular):
     A = regular(10)
     A[:, 1] = A[:, 0] * (1 + 1e-15 * np.arange(10))  # nearly singular
     with pytest.warns(crout.LinAlgWarning, match="nearly singular"):
@@ -313,7 +313,7 @@ def test_inaccurate_solutions_are_warned_of(client, regular):
         _diagnostics.warn_of_step(dataclasses.replace(step, accurate=False, backward_error=0.5))
 
 
-def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular, monkeypatch):
+def test_an_interrupted_series_continues_with_the_handle(daemon, regular, monkeypatch):
     A = regular(12)
     with crout.connect(daemon.address) as c, c.lu_factor(A) as f:
         cut = c.series([A, A], np.ones(12), start=f, strategy="reuse")
@@ -328,7 +328,7 @@ def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular, mo
         assert [step.strategy for step in again] == ["reuse", "reuse"]
 
 
-def test_invalid_requests_are_refused(client, regular):
+def test_invalid_requests_are_rejected(client, regular):
     for options in ({"strategy": "guess"}, {"accuracy": 1.5}, {"rcond": True}, {"determinant": True}):
         with pytest.raises(crout.InvalidRequest):
             next(client.series([regular(4)], np.ones(4), **options))

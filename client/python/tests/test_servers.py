@@ -22,7 +22,7 @@ def servers(tmp_path, monkeypatch):
     return path
 
 
-def test_a_name_stands_for_its_server(secure, pki, servers):  # noqa: F811
+def test_a_name_selects_a_server_of_the_file(secure, pki, servers):  # noqa: F811
     servers.write_text(
         f'# mine\n[lab] # there\naddress = "{secure.address}"\ntls = true\nca = "{pki}/ca.crt"\n'
         f'cert = \'{pki}/client.crt\'\nkey = "{pki}/client.key"\nserver_name = "localhost"\n'
@@ -57,7 +57,7 @@ def test_options_take_precedence_over_the_file(servers, tmp_path):
     assert (found.ca, found.cert, found.key) == (str(tmp_path / "ca.crt"), "own.crt", None)
 
 
-def test_names_that_are_not_there(servers):
+def test_unknown_names_are_rejected(servers):
     with pytest.raises(
         ValueError, match=r"file of servers .* does not exist, and the server's address 'lab' has no port"
     ):
@@ -70,7 +70,7 @@ def test_names_that_are_not_there(servers):
         crout.connect("home")
 
 
-def test_a_token_is_in_a_file_of_its_own(servers, tmp_path):
+def test_the_file_of_servers_names_a_token_file(servers, tmp_path):
     token = tmp_path / "a.token"
     token.write_text("crout_t\n")
     token.chmod(0o644)

@@ -46,7 +46,7 @@ def test_many_messages(client, regular, rng):
 
 
 @pytest.mark.parametrize("n", [0, 1])
-def test_smallest(client, n):
+def test_smallest_matrices(client, n):
     A, b = 2 * np.eye(n), np.ones(n)
     f = client.lu_factor(A)
     assert_close(f.solve(b), b / 2)
@@ -70,7 +70,7 @@ def test_smallest(client, n):
     ],
     ids=["list", "int", "uint8", "float16", "big-endian", "strided", "reversed", "csr", "coo"],
 )
-def test_matrices_of_every_make(client, rng, make):
+def test_accepts_every_type_of_matrix(client, rng, make):
     A = rng.integers(0, 9, (12, 12)) + 50.0 * np.eye(12)
     made = make(A)
     dense = made.toarray() if scipy.sparse.issparse(made) else np.asarray(made, float)
@@ -105,7 +105,7 @@ def test_sparse_and_files(client, rng, tmp_path):
         assert_close(f.to_lu_piv()[0], lu)
 
 
-def test_many_pieces_of_text(client, rng):
+def test_files_of_many_messages(client, rng):
     A = scipy.sparse.random(400, 400, 0.5, random_state=2) + 400 * scipy.sparse.eye(400)
     f = client.lu_factor(A)
     assert f.record.nnz == A.nnz
@@ -113,7 +113,7 @@ def test_many_pieces_of_text(client, rng):
     assert_solves(A.toarray(), f.solve(b), b)
 
 
-def test_right_hand_sides_of_every_make(client, regular, tmp_path):
+def test_accepts_every_type_of_right_hand_side(client, regular, tmp_path):
     A = regular(8)
     b = np.arange(16.0).reshape(8, 2)
     f = client.lu_factor(A)
@@ -165,7 +165,7 @@ def test_diagnostics(client, regular):
     assert not both.factor.handle
 
 
-def test_solves_with_a_factor_in_lower_precision_are_corrected(client, regular):
+def test_solves_with_a_low_precision_factor_are_corrected(client, regular):
     A, b = regular(60), np.ones(60)
     f = client.lu_factor(A, precision="single")
     assert f.dtype == np.float32
@@ -308,7 +308,7 @@ def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
         (lambda c: c.solve(np.eye(2), np.ones(2), solver="getrs", tolerance=0.1), "use solver 'is'"),
     ],
 )
-def test_refusals_name_the_problem(client, call, message):
+def test_errors_name_the_problem(client, call, message):
     with pytest.raises(crout.InvalidRequest, match=message) as caught:
         call(client)
     assert isinstance(caught.value, ValueError)
@@ -318,17 +318,17 @@ def test_refusals_name_the_problem(client, call, message):
 
 
 @pytest.mark.parametrize("precision", ["single", "auto"])
-def test_a_method_without_tf32_takes_every_other_precision(client, precision):
+def test_a_method_without_tf32_accepts_other_precisions(client, precision):
     assert client.lu_factor(np.eye(2), algorithm="gem", precision=precision).record.algorithm == "gem"
 
 
-def test_what_the_server_does_not_have_is_not_supported(client):
+def test_unavailable_methods_are_not_supported(client):
     with pytest.raises(crout.NotSupported, match="crout_lu") as caught:
         client.lu_factor(np.eye(2), algorithm="crout_lu")
     assert isinstance(caught.value, NotImplementedError)
 
 
-def test_what_is_no_keyword_is_a_type_error(client):
+def test_unknown_keywords_are_type_errors(client):
     with pytest.raises(TypeError, match="algorythm"):
         client.lu_factor(np.eye(2), algorythm="getrf")
     with pytest.raises(TypeError, match=r"unknown parameter 'tolerence': the parameters are .*tolerance"):
@@ -376,7 +376,7 @@ def test_arguments_of_another_type_are_named(client):
     assert f.solve(np.ones(2), refine=np.int32(1)).tolist() == [1, 1]
 
 
-def test_the_factors_of_scipy_are_not_the_servers(client):
+def test_factors_of_scipy_are_rejected(client):
     pair = scipy.linalg.lu_factor(np.eye(2))
     with pytest.raises(TypeError, match=r"scipy\.linalg\.lu_solve"):
         client.lu_solve(pair, np.ones(2))
@@ -386,7 +386,7 @@ def test_the_factors_of_scipy_are_not_the_servers(client):
         client.describe(np.eye(2))
 
 
-def test_a_missing_file_is_one(client):
+def test_a_missing_file_is_reported(client):
     with pytest.raises(FileNotFoundError):
         client.lu_factor("no/such.mtx")
 

@@ -67,7 +67,7 @@ def test_calls_are_encrypted(secure, pki):
     asyncio.run(work())
 
 
-def test_strangers_are_not_served(secure, pki):
+def test_clients_without_valid_certificates_are_rejected(secure, pki):
     once = crout.RetryPolicy(max_attempts=1)
     good = of_client(pki)
     for options in (

@@ -51,7 +51,7 @@ SINGULAR = {
 
 @pytest.mark.parametrize("name", SINGULAR)
 @pytest.mark.parametrize("algorithm", ["auto", "getrf"])
-def test_numerically_singular_matrices_are_warned_of(client, name, algorithm):
+def test_numerically_singular_matrices_cause_warnings(client, name, algorithm):
     A = SINGULAR[name]
     try:
         with warns(r"singular to working precision|info="):
@@ -66,7 +66,7 @@ def test_numerically_singular_matrices_are_warned_of(client, name, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ["multifrontal", "klu"])
-def test_sparse_ones_too(client, algorithm):
+def test_numerically_singular_sparse_matrices_cause_warnings(client, algorithm):
     line = scipy.sparse.csr_array(path_laplacian(60))
     n = 12
     grid = scipy.sparse.kronsum(*[scipy.sparse.csr_array(path_laplacian(n))] * 2).tocsr()
@@ -84,7 +84,7 @@ def test_sparse_ones_too(client, algorithm):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
-def test_well_conditioned_ones_are_not(client, rng, dtype):
+def test_well_conditioned_matrices_cause_no_warnings(client, rng, dtype):
     n = 24
     stack = rng.standard_normal((250, n, n)) + np.eye(n)
     conditions = np.linalg.cond(stack)
@@ -125,7 +125,7 @@ def test_a_complement_is_assessed_by_growth(client):
     assert complement.growth > 1e12
 
 
-def test_a_factor_in_lower_precision_has_no_determinant(client, regular):
+def test_a_low_precision_factor_has_no_determinant(client, regular):
     f = client.lu_factor(regular(40), precision="single", determinant=True)
     assert f.record.precision == "single"
     assert f.record.determinant is None
@@ -133,7 +133,7 @@ def test_a_factor_in_lower_precision_has_no_determinant(client, regular):
         f.slogdet()
 
 
-def test_the_rcond_of_perturbed_pivots_is_warned_of(client):
+def test_the_rcond_of_perturbed_pivots_causes_a_warning(client):
     # The second pivot is below the unit roundoff of its column.
     A = scipy.sparse.csr_array(np.array([[1.0, 1.0], [0.0, 1e-17]]))
     with warns("because 1 pivot was perturbed"):
@@ -155,7 +155,7 @@ def test_the_rcond_of_perturbed_pivots_is_warned_of(client):
         ),
     ],
 )
-def test_advice_is_that_of_the_factor(given, expected):
+def test_advice_depends_on_the_factor(given, expected):
     factor = SimpleNamespace(precision=given["precision"], warnings=()) if "precision" in given else None
     solution = SimpleNamespace(
         backward_error=given.get("backward_error", 1e-5),

@@ -13,7 +13,7 @@ import grpc.aio
 from crout._call import Call, ProgressReport, Reply, RoundCall, RoundReply
 from crout._settings import credentials
 from crout._transport import (
-    LEAVE_SECONDS,
+    CLOSE_SECONDS,
     SERVICE,
     Outgoing,
     Server,
@@ -157,7 +157,7 @@ class AsyncRounds:
             return
         with contextlib.suppress(grpc.RpcError, asyncio.TimeoutError, asyncio.InvalidStateError):
             await self._running.done_writing()
-            await asyncio.wait_for(self._running.read(), LEAVE_SECONDS)
+            await asyncio.wait_for(self._running.read(), CLOSE_SECONDS)
         self._running.cancel()
         self._running = None
 

@@ -44,13 +44,13 @@ def _aligned(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-class _Places:
+class _Layout:
     """Positions of consecutive matrices in a block of memory.
 
     Attributes
     ----------
     shapes : ndarray of int, shape (count, 2)
-    begins : ndarray of int, shape (count,)
+    offsets : ndarray of int, shape (count,)
         First byte of each matrix.
     size : int
         Bytes of the block.
@@ -61,8 +61,8 @@ class _Places:
         steps = -(-lengths // _ALIGNMENT) * _ALIGNMENT
         ends = np.cumsum(steps)
         self.shapes = shapes
-        self.begins = ends - steps
-        self.size = int(self.begins[-1] + lengths[-1]) if len(shapes) else 0
+        self.offsets = ends - steps
+        self.size = int(self.offsets[-1] + lengths[-1]) if len(shapes) else 0
 
 
 def _member(k: int, matrix: Any) -> Array:
@@ -95,10 +95,10 @@ def _shapes_of(arrays: Sequence[Array]) -> Array:
     return np.array([array.shape for array in arrays], "<i8").reshape(len(arrays), 2)
 
 
-def _values_of(arrays: Sequence[Array], places: _Places, dtype: np.dtype[Any]) -> Array:
-    """Return the members in column-major order, at the positions of `places`."""
-    memory = np.zeros(places.size, np.uint8)
-    for array, begin in zip(arrays, places.begins.tolist(), strict=True):
+def _values_of(arrays: Sequence[Array], layout: _Layout, dtype: np.dtype[Any]) -> Array:
+    """Return the members in column-major order, at the positions of `layout`."""
+    memory = np.zeros(layout.size, np.uint8)
+    for array, begin in zip(arrays, layout.offsets.tolist(), strict=True):
         end = begin + array.size * dtype.itemsize
         memory[begin:end].view(dtype)[:] = array.ravel(order="F")
     return memory
@@ -111,7 +111,7 @@ class _Matrices:
         arrays, own = _members_of(matrices)
         self.dtype = own if dtype is None else np.result_type(own, dtype).newbyteorder("<")
         self.shapes = _shapes_of(arrays)
-        places = _Places(self.shapes, self.dtype.itemsize)
+        layout = _Layout(self.shapes, self.dtype.itemsize)
         max_rows, max_cols = self.shapes.max(axis=0, initial=0).tolist()
         total_rows, total_cols = self.shapes.sum(axis=0).tolist()
         batch = matrix_pb2.BatchSpec(
@@ -121,9 +121,9 @@ class _Matrices:
             max_cols=max_cols,
             total_rows=total_rows,
             total_cols=total_cols,
-            value_bytes=places.size,
+            value_bytes=layout.size,
         )
-        pieces = _payload.pieces_of([self.shapes, _values_of(arrays, places, self.dtype)])
+        pieces = _payload.pieces_of([self.shapes, _values_of(arrays, layout, self.dtype)])
         self.payload = _payload.Payload(matrix_pb2.MatrixSpec(batch=batch), self.dtype, None, pieces)
 
 
@@ -200,7 +200,7 @@ def _columns(b: Any, k: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tu
     return columns.astype(dtype, copy=False), array.ndim
 
 
-class _Sides:
+class _RightHandSides:
     """Right-hand sides in the ascending order of members that the server requires.
 
     Parameters
@@ -228,18 +228,18 @@ class _Sides:
             array, dim = _columns(sides[i], chosen[i], (rows, cols), dtype)
             arrays.append(array)
             self._dims.append(dim)
-        self._places = _Places(_shapes_of(arrays), dtype.itemsize)
-        pairs = self._places.shapes.copy()
+        self._layout = _Layout(_shapes_of(arrays), dtype.itemsize)
+        pairs = self._layout.shapes.copy()
         pairs[:, 0] = [chosen[i] for i in order.tolist()]
         rhs = matrix_pb2.BatchRhsSpec(
-            dtype=_payload.dtype_code(dtype), systems=len(arrays), value_bytes=self._places.size
+            dtype=_payload.dtype_code(dtype), systems=len(arrays), value_bytes=self._layout.size
         )
-        pieces = _payload.pieces_of([pairs, _values_of(arrays, self._places, dtype)])
+        pieces = _payload.pieces_of([pairs, _values_of(arrays, self._layout, dtype)])
         self.payload = _payload.Payload(matrix_pb2.MatrixSpec(batch_rhs=rhs), dtype, None, pieces)
 
     def reply(self, kind: type[Any]) -> _SolutionReply:
         """Make the handler of the solutions, in messages of type `kind`."""
-        return _SolutionReply(kind, self._places, self._dims, self._at, self._dtype)
+        return _SolutionReply(kind, self._layout, self._dims, self._at, self._dtype)
 
 
 def solve(
@@ -247,7 +247,7 @@ def solve(
 ) -> Call[BatchSolution]:
     """Build Solve."""
     call, how = distribute(options, call_options, batch_solve_options)
-    sides = _Sides(record.shapes, record.factor.dtype.newbyteorder("<"), b, members)
+    sides = _RightHandSides(record.shapes, record.factor.dtype.newbyteorder("<"), b, members)
     header = service.SolveHeader(
         handle=record.factor.handle, rhs=sides.payload.spec, options=batch_solve_options(**how)
     )
@@ -273,7 +273,7 @@ def factorize_and_solve(
         options, call_options, batch_options, batch_solve_options, members_option
     )
     batch = _Matrices(matrices)
-    sides = _Sides(batch.shapes, batch.dtype, b, members_option(**chosen))
+    sides = _RightHandSides(batch.shapes, batch.dtype, b, members_option(**chosen))
     header = service.FactorizeAndSolveHeader(
         matrix=batch.payload.spec,
         options=batch_options(**how),
@@ -283,7 +283,7 @@ def factorize_and_solve(
     return Call(
         "FactorizeAndSolve",
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
-        lambda: _BothReply(batch.shapes, sides),
+        lambda: _FactorAndSolutionReply(batch.shapes, sides),
         payloads=((DATA, batch.payload.open), (RHS_DATA, sides.payload.open)),
         **call_options(**call),
     )
@@ -352,26 +352,26 @@ class _SolutionReply(MatrixReply[BatchSolution]):
     ----------
     kind : type
         Type of the messages.
-    places : _Places
+    layout : _Layout
         Positions of the right-hand sides, which are also those of the solutions.
     dims : list of int
         Number of dimensions of each solution for the caller.
     at : ndarray of int
-        Index among `places` of each of the caller's solutions.
+        Index among `layout` of each of the caller's solutions.
     """
 
     def __init__(
-        self, kind: type[Any], places: _Places, dims: list[int], at: Array, dtype: np.dtype[Any]
+        self, kind: type[Any], layout: _Layout, dims: list[int], at: Array, dtype: np.dtype[Any]
     ) -> None:
-        super().__init__(kind, "solution", ByteTarget(_aligned(places.size) + len(dims) * (8 + 4)))
-        self._places = places
+        super().__init__(kind, "solution", ByteTarget(_aligned(layout.size) + len(dims) * (8 + 4)))
+        self._layout = layout
         self._dims = dims
         self._at = at
         self._dtype = dtype
 
     def finish(self) -> BatchSolution:
         data = self._complete()
-        errors = _aligned(self._places.size)
+        errors = _aligned(self._layout.size)
         infos = errors + 8 * len(self._dims)
         return BatchSolution(
             [self._solution(data, k) for k in self._at.tolist()],
@@ -384,17 +384,17 @@ class _SolutionReply(MatrixReply[BatchSolution]):
         )
 
     def _solution(self, data: Array, k: int) -> Array:
-        rows, cols = self._places.shapes[k].tolist()
-        begin = int(self._places.begins[k])
+        rows, cols = self._layout.shapes[k].tolist()
+        begin = int(self._layout.offsets[k])
         end = begin + rows * cols * self._dtype.itemsize
         x = data[begin:end].view(self._dtype).reshape((rows, cols), order="F")
         return x[:, 0] if self._dims[k] == 1 else x
 
 
-class _BothReply(Reply[tuple[BatchRecord, BatchSolution]]):
+class _FactorAndSolutionReply(Reply[tuple[BatchRecord, BatchSolution]]):
     """Reply of FactorizeAndSolve: the factor, then the solutions."""
 
-    def __init__(self, shapes: Array, sides: _Sides) -> None:
+    def __init__(self, shapes: Array, sides: _RightHandSides) -> None:
         self._factorization = _FactorReply(service.FactorizeAndSolveResponse, shapes)
         self._solution = sides.reply(service.FactorizeAndSolveResponse)
 

@@ -113,7 +113,7 @@ def _text(message: bytes, number: int) -> str:
 
 
 # Advice for HandleExpired in addition to the server's message, by ErrorInfo.reason.
-_GONE = {
+_LOST_FACTOR_ADVICE = {
     "HANDLE_EXPIRED": "A `with` block renews the lease while the program runs and the server answers",
     "HANDLE_RELEASED": (
         "The end of a `with` block releases its factor, and the end of a series the factor of the series"
@@ -123,7 +123,7 @@ _GONE = {
 
 
 # Advice for DeadlineExceeded, by ErrorInfo.reason.
-_LATE = {
+_TIMEOUT_ADVICE = {
     "UPLOAD_IDLE": "Send without pauses, or raise the server's --upload-idle-timeout",
     "UPLOAD_SLOW": "Send over a faster connection, or lower the server's --upload-min-rate",
     "SERIES_IDLE": "Start another series with start= its factor, or raise the server's --series-idle-timeout",
@@ -173,11 +173,11 @@ def _keyword(path: str) -> str:
 def next_step(kind: type[CroutError], reason: str, delay: float | None, address: str) -> str:
     """Return the remedy for an error; "" if the message contains it."""
     if kind is HandleExpired:
-        return _GONE.get(reason, "")
+        return _LOST_FACTOR_ADVICE.get(reason, "")
     if reason == "PATTERN_MISMATCH":
         return "Use refactor(A) without values_only; in a series, send A instead of crout.Values(A)"
     if kind is DeadlineExceeded:
-        return _LATE.get(reason, "Give the call or the client a longer timeout=")
+        return _TIMEOUT_ADVICE.get(reason, "Give the call or the client a longer timeout=")
     if kind is Unavailable and not reason:
         return f"Start croutd at {address}, or connect to another server"
     if kind is Overloaded and delay is not None:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 _HANDLE = re.compile("[a-z2-7]{26}")
 
 
-def known_by(handle: str) -> str:
+def checked_handle(handle: str) -> str:
     """Return `handle`. Raises HandleExpired if it does not have the form of a handle."""
     if handle and _HANDLE.fullmatch(text("handle", handle)) is None:
         raise HandleExpired(

@@ -161,7 +161,7 @@ class BatchSolveOptions(CallOptions, total=False):
     verify: bool
 
 
-class BatchBothOptions(BatchRefactorOptions, BatchSolveOptions, total=False):
+class BatchFactorAndSolveOptions(BatchRefactorOptions, BatchSolveOptions, total=False):
     """Options of solve for a batch, which factors and solves."""
 
     members: Iterable[int] | None

@@ -243,7 +243,7 @@ class _Reader:
 
 
 _SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
-_FORMS = "give host:port, [IPv6]:port or unix:PATH"
+_FORMS = "write host:port, [IPv6]:port or unix:PATH"
 
 
 def check_address(address: str) -> None:

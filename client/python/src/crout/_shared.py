@@ -289,7 +289,7 @@ class ClientBase:
             yield from _handles.release(factor.handle)
 
     def _attach(self, handle: str) -> Steps[Any]:
-        return self._factor_type(self, (yield from _handles.describe(_handles.known_by(handle))))
+        return self._factor_type(self, (yield from _handles.describe(_handles.checked_handle(handle))))
 
 
 def _warn_or_release(

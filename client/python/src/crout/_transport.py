@@ -46,7 +46,7 @@ CHANNEL_OPTIONS: list[tuple[str, Any]] = [
 ]
 
 # Largest number of seconds to wait until the server ends a closed series.
-LEAVE_SECONDS = 2.0
+CLOSE_SECONDS = 2.0
 
 # A call with a single request message runs on the calling thread, which saves about 100 us.
 _SINGLE_THREADED = ("SingleThreadedUnaryStream", 1)
@@ -274,7 +274,7 @@ class Rounds:
     def close(self) -> bool:
         """End the call. Returns whether the server can still be called.
 
-        Waits at most LEAVE_SECONDS for the server's end, then cancels the call. While the interpreter shuts
+        Waits at most CLOSE_SECONDS for the server's end, then cancels the call. While the interpreter shuts
         down, the server cannot be called: gRPC's threads no longer run and may have held locks. The call
         then ends with its connection.
         """
@@ -285,7 +285,7 @@ class Rounds:
             return True
         ended = threading.Event()
         # gRPC does not accept a callback for a call that has ended.
-        in_order = not self._running.add_callback(ended.set) or ended.wait(LEAVE_SECONDS)
+        in_order = not self._running.add_callback(ended.set) or ended.wait(CLOSE_SECONDS)
         self._cancel()
         self._running = None
         return in_order

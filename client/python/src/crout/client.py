@@ -13,7 +13,7 @@ from crout import _batch, _handles, _options, _requests
 from crout._connection import Connection, server_of, takes_all
 from crout._diagnostics import warn_of_step
 from crout._options import (
-    BatchBothOptions,
+    BatchFactorAndSolveOptions,
     BatchOptions,
     FactorAndSolveOptions,
     FactorizeOptions,
@@ -198,7 +198,7 @@ class Client(Connection):
         b: Iterable[Any],
         *,
         full_output: Literal[False] = False,
-        **options: Unpack[BatchBothOptions],
+        **options: Unpack[BatchFactorAndSolveOptions],
     ) -> Arrays: ...
     @overload
     def solve(
@@ -207,7 +207,7 @@ class Client(Connection):
         b: Iterable[Any],
         *,
         full_output: Literal[True],
-        **options: Unpack[BatchBothOptions],
+        **options: Unpack[BatchFactorAndSolveOptions],
     ) -> BatchSolution: ...
     @overload
     def solve(
