@@ -155,7 +155,7 @@ def soak(daemon: Daemon, seconds: float) -> None:
     for call in calls:
         call.result()
     with crout.connect(daemon.address) as client:
-        left = len(list(itertools.islice(client.factors(), 10)))
+        left = len(list(itertools.islice(client.list(), 10)))
     print(dict(counts), f"resident: {early >> 20} MiB, at the end {late >> 20} MiB; factors left: {left}")
     assert late <= GROWTH * early, "the daemon's memory grew"
     assert left == 0, "factors are left"

@@ -6,7 +6,7 @@ import pytest
 from accuracy import assert_close, assert_solves
 
 
-def test_a_perturbed_solution_is_refused(regular):
+def test_rejects_a_perturbed_solution(regular):
     A, x = regular(10), np.ones(10)
     assert_solves(A, x, A @ x)
     x[3] += 1e-9
@@ -14,7 +14,7 @@ def test_a_perturbed_solution_is_refused(regular):
         assert_solves(A, x, A @ np.ones(10))
 
 
-def test_a_perturbed_entry_is_refused():
+def test_rejects_a_perturbed_entry():
     expected = np.arange(6.0).reshape(2, 3)
     assert_close(expected + 1e-16, expected)
     with pytest.raises(AssertionError):

@@ -21,7 +21,7 @@ import crout.aio
         "ipv4:127.0.0.1:50051",
     ],
 )
-def test_takes_every_form_of_an_address(address):
+def test_accepts_every_form_of_an_address(address):
     crout.connect(address).close()
 
 
@@ -33,15 +33,15 @@ def test_takes_every_form_of_an_address(address):
         ("solver.example", "'solver.example' has no port: write host:port"),
         ("[::1]", "has no port"),
         (":50051", "has no host"),
-        ("::1:50051", "not in brackets"),
-        ("[]:50051", "not in brackets"),
-        ("http://solver.example:50051", "is no host and port"),
+        ("::1:50051", "without brackets"),
+        ("[]:50051", "without brackets"),
+        ("http://solver.example:50051", "is not a host and a port"),
         ("solver.example:", "no port from 1 to 65535"),
         ("solver.example:0", "no port from 1 to 65535"),
         ("solver.example:65536", "no port from 1 to 65535"),
         ("solver.example:+5", "no port from 1 to 65535"),
-        ("solver .example:5", "no printable ASCII"),
-        ("s\u00f6lver:5", "no printable ASCII"),
+        ("solver .example:5", "other than printable ASCII"),
+        ("s\u00f6lver:5", "other than printable ASCII"),
     ],
 )
 def test_reports_the_missing_part_of_an_address(address, message):
@@ -50,17 +50,17 @@ def test_reports_the_missing_part_of_an_address(address, message):
 
 
 @pytest.mark.parametrize("tenant", ["A-z_0.9", "a" * 64])
-def test_takes_the_tenants_of_a_server(tenant):
+def test_accepts_valid_tenants(tenant):
     crout.connect("127.0.0.1:1", tenant).close()
 
 
 @pytest.mark.parametrize("tenant", ["", "a" * 65, "a b", "caf\u00e9", "a\n"])
-def test_refuses_other_tenants(tenant):
-    with pytest.raises(ValueError, match="is no name of 1 to 64 of"):
+def test_rejects_invalid_tenants(tenant):
+    with pytest.raises(ValueError, match="give 1 to 64 characters"):
         crout.connect("127.0.0.1:1", tenant)
 
 
-def test_the_asynchronous_client_refuses_the_same():
+def test_the_asynchronous_client_rejects_invalid_addresses():
     async def connect():
         crout.aio.connect("solver.example")
 

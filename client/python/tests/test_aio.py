@@ -30,7 +30,7 @@ def _public(kind):
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def test_the_surface_is_the_same():
+def test_the_asynchronous_interface_equals_the_synchronous_one():
     assert _public(crout.aio.AsyncClient) == _public(crout.Client)
     # Not in AsyncFactor, because SciPy's operators are synchronous.
     assert _public(crout.aio.AsyncFactor) == _public(crout.Factor) - {"as_linear_operator"}
@@ -70,7 +70,7 @@ async def test_factor_and_solve(address, regular):
             assert await f.det() == pytest.approx(await c.det(A))
             assert await f.refactor(B) is f
             assert (await f.describe()).version == 2
-            assert f.handle in [listed.handle async for listed in c.factors("aio")]
+            assert f.handle in [listed.handle async for listed in c.list("aio")]
             assert await f.renew("1h") > f.record.lease_expire_time
             assert not f._renewal.done()
         with pytest.raises(crout.HandleExpired):
@@ -92,7 +92,7 @@ async def test_factor_and_solve(address, regular):
 
 
 @run
-async def test_many_messages_many_calls(address, regular, rng):
+async def test_concurrent_calls_of_many_messages(address, regular, rng):
     A = regular(500)
     async with crout.aio.connect(address) as c:
         f = await c.lu_factor(A)
@@ -124,7 +124,7 @@ async def test_cancellation_ends_the_call_on_the_server(daemon, n):
         daemon.release("scheduler.job")
         while any(device.streams_busy for device in (await c.server_info()).devices):
             await asyncio.sleep(0.01)
-        assert [f async for f in c.factors()] == []
+        assert [f async for f in c.list()] == []
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="a task does not say who cancelled it")
@@ -136,7 +136,7 @@ async def test_a_running_call_reports_that_its_client_was_closed(daemon, n):
     task = asyncio.create_task(c.lu_factor(np.eye(n)))
     await asyncio.to_thread(daemon.await_reached, "scheduler.job", 1)
     await c.close()
-    with pytest.raises(crout.Cancelled, match="connect anew"):
+    with pytest.raises(crout.Cancelled, match="connect again"):
         await task
     daemon.release("scheduler.job")
 
@@ -168,11 +168,11 @@ async def test_a_cancelled_series_releases_its_factor(daemon):
 
         task = asyncio.create_task(work())
         await first.wait()
-        assert len([f async for f in c.factors()]) == 1
+        assert len([f async for f in c.list()]) == 1
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while [f async for f in c.factors()]:  # the event loop ends the unreferenced series
+        while [f async for f in c.list()]:  # the event loop ends the unreferenced series
             await asyncio.sleep(0.01)
 
 
@@ -192,33 +192,33 @@ async def test_errors_end_a_series_and_are_raised(daemon, regular):
 @run
 async def test_a_series_has_as_many_right_hand_sides_as_matrices(address):
     async with crout.aio.connect(address) as c:
-        for matrices, wrong in ((1, "more right-hand sides"), (3, "ended before")):
+        for matrices, wrong in ((1, "more right-hand sides"), (3, "fewer right-hand sides")):
             with pytest.raises(crout.InvalidRequest, match=wrong):
                 async for _ in c.series([np.eye(2)] * matrices, iter([np.ones(2)] * 2)):
                     pass
 
 
 @run
-async def test_rcond_is_that_of_one_version(address, regular, monkeypatch):
+async def test_rcond_belongs_to_one_version(address, regular, monkeypatch):
     async with crout.aio.connect(address) as c:
         f = await c.lu_factor(regular(8))
-        theirs = await c.factor(f.handle)
-        solve = f._solve
+        other = await c.factor(f.handle)
+        run = c._transport.run
 
-        async def solve_once_then_refactor(*args, **options):
+        async def run_once_then_refactor(call):
             monkeypatch.undo()
-            first = await solve(*args, **options)
-            await theirs.refactor(1e3 * np.diag(np.arange(1.0, 9)))
+            first = await run(call)
+            await other.refactor(1e3 * np.diag(np.arange(1.0, 9)))
             return first
 
-        monkeypatch.setattr(f, "_solve", solve_once_then_refactor)
+        monkeypatch.setattr(c._transport, "run", run_once_then_refactor)
         assert await f.rcond == pytest.approx(1 / 8)
         assert f.version == 2
 
 
 @pytest.mark.filterwarnings("error")
 @run
-async def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
+async def test_a_warning_as_error_releases_the_factor(daemon):
     growing = np.eye(60) - np.tril(np.ones((60, 60)), -1)
     growing[:, -1] = 1
     async with crout.aio.connect(daemon.address) as c:
@@ -226,16 +226,16 @@ async def test_a_warning_that_is_an_error_leaves_no_factor_behind(daemon):
             await c.lu_factor([[1.0, 2], [2, 4]])
         with pytest.raises(crout.LinAlgWarning):
             await c.schur_complement(growing, 60)
-        assert [f async for f in c.factors()] == []
+        assert [f async for f in c.list()] == []
         with pytest.raises(crout.LinAlgWarning):
             await c.lu_factor([[1.0, 2], [2, 4]], request_id="shared")
-        assert len([f async for f in c.factors()]) == 1
+        assert len([f async for f in c.list()]) == 1
 
 
 def test_a_client_belongs_to_the_loop_of_its_first_call(address):
     c = crout.aio.connect(address)
     assert asyncio.run(c.server_info()).devices
-    with pytest.raises(crout.CroutError, match="another event loop") as caught:
+    with pytest.raises(crout.CroutError, match="the event loop of its first call") as caught:
         asyncio.run(c.server_info())
     assert caught.value.code == "FAILED_PRECONDITION"
 
@@ -243,7 +243,7 @@ def test_a_client_belongs_to_the_loop_of_its_first_call(address):
         async with c:
             await c.server_info()
 
-    with pytest.raises(crout.CroutError, match="another event loop"):
+    with pytest.raises(crout.CroutError, match="the event loop of its first call"):
         asyncio.run(block())
 
 
@@ -253,12 +253,12 @@ async def test_calls_of_a_closed_client_raise(address, n):
     async with crout.aio.connect(address) as c:
         f = await c.lu_factor(np.eye(n))
     for call in (c.lu_factor, f.solve):
-        with pytest.raises(crout.CroutError, match="connect anew") as caught:
+        with pytest.raises(crout.CroutError, match="connect again") as caught:
             await call(np.eye(n))
         assert caught.value.code == "CANCELLED"
 
 
-def test_what_is_not_there_is_explained():
+def test_missing_attributes_are_explained():
     assert "as_linear_operator" in crout.aio.AsyncFactor.__doc__
 
 
@@ -289,7 +289,7 @@ async def test_errors_are_the_same(address):
             await c.lu_factor(np.ones((2, 3)))
         with pytest.raises(crout.Singular):
             await c.solve(np.ones((2, 2)), np.ones(2))
-    with pytest.raises(crout.CroutError, match="connect anew"):
+    with pytest.raises(crout.CroutError, match="connect again"):
         await c.server_info()
     with pytest.raises(crout.Unavailable, match="Start croutd at"):
         await crout.aio.connect("127.0.0.1:1", retry=crout.RetryPolicy(1)).server_info()

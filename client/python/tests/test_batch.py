@@ -22,7 +22,7 @@ def matrices(regular):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
 @pytest.mark.parametrize("trans", [0, "T", "C"])
-def test_every_member_is_solved_with(client, matrices, rng, dtype, trans):
+def test_solves_with_every_member(client, matrices, rng, dtype, trans):
     batch = [(A + 1j * A[::-1] if np.dtype(dtype).kind == "c" else A).astype(dtype) for A in matrices]
     with client.lu_factor(batch, name="elements") as f:
         assert len(f) == len(SIZES)
@@ -71,7 +71,7 @@ def test_sparse_members_are_sent_dense(client, regular):
         client.lu_factor([np.eye(2), scipy.sparse.eye(10**6)])
 
 
-def test_some_members_in_any_order(client, matrices, rng):
+def test_solves_with_some_members_in_any_order(client, matrices, rng):
     f = client.lu_factor(matrices)
     chosen = [3, 0, 5]
     b = [rng.standard_normal(SIZES[k]) for k in chosen]
@@ -79,17 +79,17 @@ def test_some_members_in_any_order(client, matrices, rng):
         assert_solves(matrices[k], x, side)
     assert f.solve([], []) == []
     for members, sides, text in [
-        ([6], [np.ones(1)], "member 6 of a batch of 6"),
-        ([0, 0], [np.ones(5)] * 2, "twice"),
+        ([6], [np.ones(1)], "member 6 does not exist: the batch has 6 members"),
+        ([0, 0], [np.ones(5)] * 2, "duplicates"),
         ([0], [], "0 right-hand sides for 1"),
-        ([0], [np.ones(4)], "has 5 rows"),
+        ([0], [np.ones(4)], "has 4 rows: give 5"),
         ([0], [np.ones(5) * 1j], "complex"),
     ]:
         with pytest.raises(crout.InvalidRequest, match=text):
             f.solve(sides, members)
 
 
-def test_a_stack_of_equal_matrices(client, rng):
+def test_a_three_dimensional_array_is_a_batch(client, rng):
     stack = rng.standard_normal((100, 6, 6))
     b = rng.standard_normal((100, 6))
     x = client.lu_factor(stack).solve(b)
@@ -113,20 +113,21 @@ def test_nested_numbers_are_one_matrix(client):
         client.slogdet([rows])
 
 
-def test_a_batch_takes_its_own_options(client, matrices):
+def test_a_batch_accepts_only_its_own_options(client, matrices):
     with pytest.raises(
-        TypeError, match="'algorithm'; there are timeout, progress, device, keep_matrix, name"
+        TypeError, match="'algorithm': the options are timeout, progress, device, keep_matrix, name"
     ):
         client.lu_factor(matrices, algorithm="getrf")
     with pytest.raises(
-        TypeError, match="'refine'; there are timeout, progress, device, keep_matrix, trans, verify, members"
+        TypeError,
+        match="'refine': the options are timeout, progress, device, keep_matrix, trans, verify, members",
     ):
         client.solve(matrices, [], refine=1)
     with pytest.raises(TypeError, match="'members'"):
         client.solve(np.eye(2), np.ones(2), members=[0])
 
 
-def test_singular_members_and_nan_spoil_themselves(client, matrices):
+def test_singular_members_do_not_affect_other_members(client, matrices):
     matrices[0][:, 2] = 0
     matrices[3][1, 1] = np.nan
     with pytest.warns(crout.LinAlgWarning) as warnings:
@@ -142,14 +143,14 @@ def test_singular_members_and_nan_spoil_themselves(client, matrices):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_warning_that_is_an_error_leaves_no_batch_behind(client, matrices):
+def test_a_warning_as_error_releases_the_batch(client, matrices):
     matrices[0][:, 2] = 0
     with pytest.raises(crout.LinAlgWarning):
         client.lu_factor(matrices, name="left behind")
-    assert list(client.factors(name="left behind")) == []
+    assert list(client.list(name="left behind")) == []
 
 
-def test_the_same_bits_alone(client, matrices, rng):
+def test_batched_and_single_factors_have_the_same_bits(client, matrices, rng):
     b = rng.standard_normal((40, 2))
     together = client.lu_factor(matrices).solve([b], [3])[0]
     alone = client.lu_factor([matrices[3]]).solve([b])[0]
@@ -166,9 +167,9 @@ def test_rectangular_members_are_factored(client, rng):
 def test_factored_and_solved_in_one_call(client, matrices, rng):
     chosen = [3, 0, 5]
     b = [rng.standard_normal((SIZES[k], 2)) for k in chosen]
-    before = [f.handle for f in client.factors()]
+    before = [f.handle for f in client.list()]
     solution = client.solve(matrices, b, members=chosen, full_output=True)
-    assert [f.handle for f in client.factors()] == before
+    assert [f.handle for f in client.list()] == before
     assert solution.backward_error.max() < 1e-14
     f = client.lu_factor(matrices)
     for x, y in zip(solution.x, f.solve(b, chosen), strict=True):
@@ -181,7 +182,7 @@ def test_factored_and_solved_in_one_call(client, matrices, rng):
     with pytest.warns(crout.LinAlgWarning, match="1 of 6 members is singular"):
         assert np.isnan(client.solve(matrices, [np.ones(5)], members=[0])[0]).all()
     assert client.solve([], []) == []
-    with pytest.raises(crout.InvalidRequest, match="has 5 rows"):
+    with pytest.raises(crout.InvalidRequest, match="has 4 rows: give 5"):
         client.solve(matrices, [np.ones(4)], members=[0])
 
 
@@ -198,7 +199,7 @@ def test_members_are_downloaded(client, rng, dtype):
         lu, piv = f.to_lu_piv(k)
         assert lu.shape == A.shape
         assert piv.shape == (min(A.shape),)
-    with pytest.raises(crout.InvalidRequest, match="member 5 of a batch of 5"):
+    with pytest.raises(crout.InvalidRequest, match="member 5 does not exist"):
         f.to_lu(5)
 
 
@@ -213,14 +214,14 @@ def test_refactor_keeps_the_handle(client, matrices):
     assert f.version == 2
 
 
-def test_without_its_matrices(client, matrices):
+def test_a_batch_without_its_matrices(client, matrices):
     f = client.lu_factor(matrices, keep_matrix=False)
     solution = f.solve([np.ones(5)], [0], full_output=True)
     assert_solves(matrices[0], solution.x[0], np.ones(5))
     assert np.isnan(solution.backward_error).all()
 
 
-def test_a_batch_is_no_factor(client, matrices):
+def test_calls_for_a_factor_reject_a_batch(client, matrices):
     f = client.lu_factor(matrices)
     with pytest.raises(crout.CroutError, match="batch_rhs"):
         client.lu_solve(f.handle, np.ones(40))
@@ -238,7 +239,7 @@ def test_an_empty_batch(client):
     assert f.solve([]) == []
 
 
-def test_replies_that_do_not_fit_are_refused():
+def test_replies_of_the_wrong_size_are_rejected():
     reply = _batch._FactorReply(service.FactorizeResponse, np.array([[2, 2]]))
     with pytest.raises(crout.ProtocolError, match="more data"):
         reply.feed(service.FactorizeResponse(member_data=bytes(21)).SerializeToString())

@@ -175,10 +175,10 @@ def test_connection_errors_name_the_cause(daemons, place):
     for server, options, why in (
         ("mutual", {**ca, "token": TOKEN}, "client certificate"),
         ("tls", {**ca, **late}, "client certificate"),
-        ("tls", {"tls": True, "ca": place / "other.crt"}, "server's certificate is not signed"),
+        ("tls", {"tls": True, "ca": place / "other.crt"}, "no trusted authority signed it"),
         ("tls", {**ca, "server_name": "elsewhere.example"}, "server_name="),
         ("tls", {"token": TOKEN}, "give tls=True"),
-        ("plain", {**ca, "token": TOKEN}, "speaks no TLS there"),
+        ("plain", {**ca, "token": TOKEN}, "does not speak TLS"),
     ):
         with connect(daemons[server], **options) as c, pytest.raises(crout.Unavailable, match=why):
             c.server_info()
@@ -188,10 +188,10 @@ def test_connection_errors_name_the_cause(daemons, place):
     ("certificate", "options", "why"),
     [
         ("server", ["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"], r"TLS 1\.2"),
-        ("late", ["-alpn", "h2"], "it has expired"),
+        ("late", ["-alpn", "h2"], "certificate has expired"),
     ],
 )
-def test_servers_of_the_past_are_refused(place, certificate, options, why):
+def test_old_tls_versions_and_expired_certificates_are_rejected(place, certificate, options, why):
     command = ["openssl", "s_server", "-accept", "127.0.0.1:0", "-www", *options]
     command += ["-cert", place / f"{certificate}.crt", "-key", place / f"{certificate}.key"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -213,7 +213,7 @@ def test_servers_of_the_past_are_refused(place, certificate, options, why):
         ("a certificate", ALL_LINES[1:], "no identity has a name of the client's certificate"),
     ],
 )
-def test_what_is_revoked_is_refused(start, place, shown, left, why):
+def test_revoked_credentials_are_rejected(start, place, shown, left, why):
     by_token = shown == "a token"
     daemon = start() if by_token else start(*tls_of(place), "--tls-client-certs=required")
     certificate = {"cert": place / "client.crt", "key": place / "client.key"}

@@ -36,7 +36,7 @@ def test_solves_with_every_transpose(client, system, dtype, order):
         assert_close(x, np.linalg.solve(op, b), dtype)
 
 
-def test_a_real_side_of_a_complex_matrix_and_the_reverse(client, system, regular):
+def test_mixed_real_and_complex_systems(client, system, regular):
     A, b = system(20, np.complex128)
     x = client.lu_factor(A).solve(b.real)
     assert x.dtype == np.complex128
@@ -49,7 +49,7 @@ def test_a_real_side_of_a_complex_matrix_and_the_reverse(client, system, regular
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_factors_determinant_and_condition(client, system, dtype):
+def test_complex_determinant_and_condition(client, system, dtype):
     A, _ = system(25, dtype)
     f = client.lu_factor(A, determinant=True)
     P, L, U = f.to_lu()
@@ -89,7 +89,7 @@ def test_a_schur_complement(client, system):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-def test_a_factor_that_another_user_made_complex_solves(client, system, dtype):
+def test_solves_after_another_user_made_the_factor_complex(client, system, dtype):
     A, _ = system(20, dtype)
     b = np.ones((20, 2), A.real.dtype)
     f = client.lu_factor(np.eye(20, dtype=A.real.dtype))
@@ -101,7 +101,7 @@ def test_a_factor_that_another_user_made_complex_solves(client, system, dtype):
     assert f.solve(b[:, 0]).shape == (20,)
 
 
-def test_a_factor_that_another_user_made_real_solves(client, system, regular):
+def test_solves_after_another_user_made_the_factor_real(client, system, regular):
     A, b = system(20, np.complex128)
     f = client.lu_factor(A)
     B = regular(20)

@@ -144,13 +144,13 @@ def test_errors_of_lost_factors_advise_no_with_block(reason):
         ),
     ],
 )
-def test_what_helps_against_overflow_was_not_done_already(how, step):
+def test_overflow_advice_omits_options_already_used(how, step):
     fields = {"row_scaled": False, "col_scaled": False, "dtype": np.dtype("float64")}
     record = types.SimpleNamespace(**{**fields, **how})
     assert _diagnostics.advice_on_overflow(record) == step
 
 
-def test_a_server_that_does_not_answer_is_not_looked_for_elsewhere():
+def test_a_silent_server_is_reported_as_overloaded_or_stopped():
     for text in (
         "Stream removed (ping timeout)",
         "connection attempt timed out before receiving SETTINGS frame",
@@ -177,7 +177,7 @@ def test_retries_end():
         assert len(server.requests) == 4
 
 
-def test_a_delay_past_the_deadline_is_not_waited_for():
+def test_a_retry_delay_past_the_deadline_fails_at_once():
     busy = Status(grpc.StatusCode.RESOURCE_EXHAUSTED, details=status_details("QUEUE_FULL", delay=100))
     with FakeServer(busy) as server, connect(server) as c:
         with pytest.raises(crout.Overloaded):
@@ -185,7 +185,7 @@ def test_a_delay_past_the_deadline_is_not_waited_for():
         assert len(server.requests) == 1
 
 
-def test_after_a_lost_connection_only_what_is_safe_is_repeated():
+def test_after_a_lost_connection_only_safe_calls_are_repeated():
     solved = solution_messages(2)
     with FakeServer(LOST, made(), LOST, solved, LOST, LOST, made()) as server, connect(server) as c:
         f = c.lu_factor(np.eye(2), request_id="once")
@@ -256,7 +256,7 @@ HEADER_TWICE = solution_messages(2, result=False) + solution_messages(2)
         [service.SolveResponse(result=service.SolveResult()).SerializeToString()],
     ],
 )
-def test_hostile_solutions(messages):
+def test_malformed_solutions_are_rejected(messages):
     with FakeServer(made(), messages, messages) as server, connect(server) as c:
         f = c.lu_factor(np.eye(2))
         with pytest.raises(crout.ProtocolError):
@@ -271,7 +271,7 @@ def test_hostile_solutions(messages):
             asyncio.run(awaited())
 
 
-def test_what_arrived_before_an_error_in_overwritten_memory_is_not_sent_again():
+def test_partly_overwritten_input_is_not_sent_again():
     truncated = solution_messages(2, data=b"\1" * 8, result=False)
 
     class ThenLost(list):
@@ -296,7 +296,7 @@ def test_what_arrived_before_an_error_in_overwritten_memory_is_not_sent_again():
         made(create_time={"seconds": 2**62}),
     ],
 )
-def test_hostile_factors(messages):
+def test_malformed_factors_are_rejected(messages):
     with FakeServer(messages) as server, connect(server) as c, pytest.raises(crout.ProtocolError):
         c.lu_factor(np.eye(2))
 
@@ -309,7 +309,7 @@ def factors_message(rows=2, permutation=(0, 1), ipiv=(1, 2), size=32, scales=(),
     return [service.GetFactorsResponse(header=header, data=bytes(size)).SerializeToString()]
 
 
-def test_factors_arrive():
+def test_downloads_factors():
     with FakeServer(made(), factors_message()) as server, connect(server) as c:
         P, L, U = c.lu_factor(np.eye(2)).to_lu()
         np.testing.assert_array_equal(P @ L, np.eye(2))
@@ -333,7 +333,7 @@ def test_factors_arrive():
         factors_message(n=3),
     ],
 )
-def test_hostile_downloads(messages):
+def test_malformed_downloads_are_rejected(messages):
     with FakeServer(made(), messages) as server, connect(server) as c:
         f = c.lu_factor(np.eye(2))
         with pytest.raises(crout.ProtocolError):
@@ -355,7 +355,7 @@ def test_a_call_of_the_metrics_port_is_reported_as_such(daemon):
 @pytest.mark.parametrize(
     "options", [{"address": ""}, {"timeout": 0}, {"timeout": -1.0}], ids=["address", "zero", "negative"]
 )
-def test_connect_refuses_what_makes_no_sense(options):
+def test_connect_rejects_invalid_arguments(options):
     with pytest.raises(ValueError, match=r"address|timeout"):
         crout.connect(**options)
     with pytest.raises(ValueError, match="max_attempts"):

@@ -77,7 +77,7 @@ def test_sparse_methods(client, name, dtype):
 
 
 @pytest.mark.parametrize("precision", ["single", "auto"])
-def test_determinants_in_any_precision_are_right_or_absent(client, precision):
+def test_determinants_in_any_precision_are_correct_or_absent(client, precision):
     for name in ("wilkinson", "randsvd 3 1e+10", "saddle point", "permuted triangle"):
         A, _, oracle = system(DENSE[name], np.float64)
         f, _ = recorded(client.lu_factor, A, precision=precision, determinant=True)
@@ -87,7 +87,7 @@ def test_determinants_in_any_precision_are_right_or_absent(client, precision):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_null_spaces_are_warned_of(client, sparse):
+def test_null_spaces_cause_warnings(client, sparse):
     A = neumann(6, 0)
     f, warned = recorded(client.lu_factor, scipy.sparse.csr_array(A) if sparse else A)
     assert warned
@@ -105,7 +105,7 @@ def test_rref_near_overflow_has_the_rank(client, dtype):
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "getrf", "gem", "cmpp"])
-def test_growth_makes_no_matrix_singular(client, algorithm):
+def test_growth_does_not_make_a_matrix_singular(client, algorithm):
     """The condition number is 18. After growth by 2e21, a pivot is zero or a rounding error."""
     A = wright(400)
     f, warned = recorded(client.lu_factor, A, algorithm=algorithm)

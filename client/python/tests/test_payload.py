@@ -26,7 +26,7 @@ def test_contiguous_arrays_are_not_copied(order):
     assert payload.spec.dense.layout == (2 if order == "C" else 1)
 
 
-def test_a_payload_goes_as_it_is():
+def test_a_payload_is_returned_unchanged():
     made = _payload.matrix(scipy.sparse.eye(3, format="csr"))
     assert _payload.square(made) is made
     assert _payload.square_values(made) is made
@@ -92,7 +92,7 @@ def test_the_array_protocol():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
-def test_compressed_rows_go_as_they_lie_in_memory(rng, dtype):
+def test_compressed_rows_are_sent_without_conversion(rng, dtype):
     A = scipy.sparse.random(50, 50, 0.1, format="csr", random_state=1).astype(dtype)
     payload = _payload.matrix(A)
     assert payload.spec.sparse.format == matrix_pb2.SPARSE_FORMAT_COMPRESSED_ROWS
@@ -101,7 +101,7 @@ def test_compressed_rows_go_as_they_lie_in_memory(rng, dtype):
 
 
 @pytest.mark.parametrize("form", ["coo", "csc", "dok", "bsr"])
-def test_other_sparse_forms_go_as_coordinates(form):
+def test_other_sparse_formats_are_sent_as_coordinates(form):
     A = scipy.sparse.random(50, 50, 0.1, format=form, random_state=1)
     payload = _payload.matrix(A)
     spec = payload.spec.sparse
@@ -114,7 +114,7 @@ def test_other_sparse_forms_go_as_coordinates(form):
     np.testing.assert_array_equal(back.toarray(), A.toarray())
 
 
-def test_a_digest_is_the_contracts():
+def test_pattern_digest_matches_the_contract():
     # Implements the definition in factor.proto. tests/kernels/sparse/analysis_test.cc has the same numbers.
     def digest(entries, n):
         row, col = np.array(entries, int).reshape(-1, 2).T
@@ -126,7 +126,7 @@ def test_a_digest_is_the_contracts():
     assert digest([], 1) == "910a2dec89025cc1"
 
 
-def test_a_digest_of_entries_is_the_contracts():
+def test_entry_digest_matches_the_contract():
     # Implements the definition of SeriesResult.entry_digest. tests/kernels/io/value_map_test.cc has the same
     # numbers.
     def digest(row, col):
@@ -165,7 +165,7 @@ def test_archives_of_scipy_are_sparse_matrices(tmp_path, form, compressed):
     assert bytes_of(_payload.sparse_values(str(path))) == bytes_of(_payload.sparse_values(A))
 
 
-def test_archives_that_are_none(tmp_path):
+def test_invalid_archives_are_rejected(tmp_path):
     path = tmp_path / "a.npz"
     good = {
         "format": b"csc",
@@ -185,17 +185,17 @@ def test_archives_that_are_none(tmp_path):
         {"data": np.array([{}, {}, {}])},
     ):
         np.savez(path, **{**good, **spoilt})
-        with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+        with pytest.raises(crout.InvalidRequest, match="not an archive of scipy"):
             _payload.matrix(path)
     np.savez(path, A=np.eye(3))
-    with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+    with pytest.raises(crout.InvalidRequest, match="not an archive of scipy"):
         _payload.matrix(path)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(crout.InvalidRequest, match="no archive of scipy"):
+    with pytest.raises(crout.InvalidRequest, match="not an archive of scipy"):
         _payload.matrix(path)
 
 
-def test_a_sparse_vector_is_no_matrix():
+def test_a_sparse_vector_is_rejected():
     vector = scipy.sparse.coo_array(np.arange(3.0))
     if vector.ndim == 2:
         pytest.skip("this SciPy has no sparse arrays of one dimension")
@@ -225,7 +225,7 @@ def test_two_payloads_in_order():
     assert (rest, bytes(first), bytes(second)) == (b"", bytes_of(A), bytes_of(b))
 
 
-def test_wire_splits_what_protobuf_wrote():
+def test_wire_splits_messages_of_protobuf():
     from crout.v1 import factorization_service_pb2 as service
 
     message = service.SolveResponse(data=b"x" * 300)
@@ -239,7 +239,7 @@ def test_wire_splits_what_protobuf_wrote():
     assert parsed.data == b""
 
 
-def test_masked_arrays_are_refused(client):
+def test_masked_arrays_are_rejected(client):
     masked = np.ma.masked_array([[2.0, 1], [99, 2]], mask=[[0, 0], [1, 0]])
     with pytest.raises(crout.InvalidRequest, match="filled"):
         client.lu_factor(masked)

@@ -17,7 +17,8 @@ from daemon import TIMEOUT
 
 import crout
 import crout.aio
-from crout import _diagnostics, _requests
+from crout import _diagnostics
+from crout.series import Series
 from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -95,7 +96,7 @@ def test_a_step_starts_at_the_given_x0(client, regular, rng):
     assert all(step.accurate for step in same)
 
 
-def test_starts_may_be_made_of_the_solutions_before(client, regular):
+def test_initial_guesses_may_use_previous_solutions(client, regular):
     A, side, solutions = regular(10), np.ones(10), []
 
     def extrapolated():
@@ -112,21 +113,21 @@ def test_starts_may_be_made_of_the_solutions_before(client, regular):
     assert step.old_iterations <= 1  # linear in time, except for roundoff
 
 
-def test_a_start_that_is_not_like_the_solution_is_refused(client, regular):
+def test_initial_guesses_of_another_shape_or_type_are_rejected(client, regular):
     for x0, match in (
         (np.ones(5), "shape"),
         (np.ones((4, 1)), "shape"),
         (1j * np.ones(4), "real"),
         (np.full(4, np.nan), "start has a NaN"),
         ([np.ones(4), np.ones(4)], r"pass iter\(x0\)"),
-        (iter([]), "starts ended before"),
-        (iter([None, None]), "more starts than matrices"),
+        (iter([]), "fewer initial guesses than matrices"),
+        (iter([None, None]), "more initial guesses than matrices"),
     ):
         with pytest.raises(crout.InvalidRequest, match=match):
             list(client.series([regular(4)], np.ones(4), x0=x0))
 
 
-def test_changes_are_sent_in_place_of_matrices(client, regular, rng):
+def test_changes_replace_dense_matrices(client, regular, rng):
     for scale in (1.0, 1.0 + 0.5j):
         A = scale * regular(15)
         rows, cols = np.array([0, 14, 3]), [2, 14, 3]
@@ -144,7 +145,7 @@ def test_changes_are_sent_in_place_of_matrices(client, regular, rng):
                 assert_solves(matrix, step.x, np.ones(15))
 
 
-def test_values_are_sent_in_place_of_sparse_matrices(client, tmp_path, rng):
+def test_values_replace_sparse_matrices(client, tmp_path, rng):
     A = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
     for scale in (1.0, 1.0 - 0.5j):
         for form in ("csr", "csc", "coo"):
@@ -184,7 +185,7 @@ def test_values_of_a_matrix_are_checked_against_the_last_one(client):
     assert_solves(upwind[1].toarray(), step.x, np.ones(9))
     with pytest.raises(crout.InvalidRequest, match="last matrix was dense"):
         list(client.series([A.toarray(), crout.Values(A)], np.ones(60)))
-    with pytest.raises(crout.InvalidRequest, match=r"shape \(61, 60\), the series' matrix has the order 60"):
+    with pytest.raises(crout.InvalidRequest, match=r"shape \(61, 60\), and the series has the order 60"):
         list(client.series([A, crout.Values(scipy.sparse.vstack([A, A.tocsr()[:1]]))], np.ones(60)))
 
 
@@ -199,13 +200,13 @@ def test_values_of_a_matrix_follow_a_file(client, tmp_path):
     assert refused.value.reason == "PATTERN_MISMATCH"
 
 
-def test_values_that_are_none(client, regular):
+def test_invalid_values_are_rejected(client, regular):
     A = scipy.sparse.csr_array(regular(6))
     for values, what in (
         (np.ones(A.nnz - 1), "values"),
         (np.ones(A.nnz + 1), "values"),
-        ([], "one at least"),
-        (np.ones((6, 6)), "a vector"),
+        ([], "at least one element"),
+        (np.ones((6, 6)), "not a vector"),
         (1j * np.ones(A.nnz), "complex"),
         (np.full(A.nnz, np.nan), "matrix"),
     ):
@@ -215,29 +216,29 @@ def test_values_that_are_none(client, regular):
         list(client.series([regular(6), crout.Values(np.ones(36))], np.ones(6)))
 
 
-def test_changes_that_are_none(client, regular):
+def test_invalid_changes_are_rejected(client, regular):
     A = regular(6)
     for change, what in (
-        (crout.Entries([0], [6], [1.0]), "beyond"),
-        (crout.Entries([-1], [0], [1.0]), "beyond"),
+        (crout.Entries([0], [6], [1.0]), "give indices from 0"),
+        (crout.Entries([-1], [0], [1.0]), "give indices from 0"),
         (crout.Entries([0, 1], [0], [1.0, 2.0]), "integers"),
         (crout.Entries([0.5], [0], [1.0]), "integers"),
         (crout.Entries([0], [0], [1j]), "complex"),
-        (crout.Entries([], [], []), "one at least"),
+        (crout.Entries([], [], []), "at least one element"),
         (crout.Entries([2, 2], [3, 3], [1.0, 2.0]), "another value"),
         (crout.LowRank(np.ones(5), np.ones(5)), "rank"),
         (crout.LowRank(np.ones((6, 7)), np.ones((6, 7))), "rank"),
     ):
         with pytest.raises(crout.InvalidRequest, match=what):
             list(client.series([A, change], np.ones(6)))
-    with pytest.raises(crout.InvalidRequest, match="could change"):
+    with pytest.raises(crout.InvalidRequest, match="a change without a matrix"):
         next(client.series([crout.LowRank(np.ones(3), np.ones(3))], np.ones(3)))
     sparse = scipy.sparse.random(60, 60, 0.05, random_state=3) + 4 * scipy.sparse.eye(60)
     with pytest.raises(crout.InvalidRequest, match="require a dense matrix"):
         list(client.series([sparse, crout.Entries([0], [0], [1.0])], np.ones(60)))
 
 
-def test_a_series_goes_on_from_a_factor_and_leaves_it(client, regular):
+def test_a_series_starts_with_a_factor_and_does_not_release_it(client, regular):
     A = regular(12)
     with client.lu_factor(A) as f:
         steps = list(client.series([None, A + 1e-7], np.ones(12), start=f, strategy="reuse"))
@@ -250,17 +251,17 @@ def test_a_series_goes_on_from_a_factor_and_leaves_it(client, regular):
         next(client.series([A], np.ones(12), start=f))
 
 
-def test_nothing_is_left_behind(daemon, regular):
+def test_a_series_releases_its_factor(daemon, regular):
     with crout.connect(daemon.address) as c:
         list(c.series([regular(5)] * 2, np.ones(5)))
-        assert not list(c.factors())
+        assert not list(c.list())
         for _ in c.series([regular(5)] * 2, np.ones(5)):
-            assert len(list(c.factors())) == 1
+            assert len(list(c.list())) == 1
             break
-        assert not list(c.factors())
+        assert not list(c.list())
         with pytest.raises(crout.InvalidRequest):
             list(c.series([regular(5), np.full((5, 5), np.nan)], np.ones(5)))
-        assert not list(c.factors())
+        assert not list(c.list())
     daemon.await_ended("SolveSeries", "OK")
 
 
@@ -276,10 +277,10 @@ def test_a_program_may_end_in_the_middle_of_a_series(daemon):
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[0.5 0.5 0.5]\n", "")
     with crout.connect(daemon.address) as c:
-        assert not list(c.factors())
+        assert not list(c.list())
 
 
-def test_a_singular_step_is_reported_and_the_series_goes_on(client, regular):
+def test_a_series_continues_after_a_singular_step(client, regular):
     A = regular(10)
     hole = A.copy()
     hole[:, 3] = 0
@@ -292,7 +293,7 @@ def test_a_singular_step_is_reported_and_the_series_goes_on(client, regular):
 
 
 def test_the_factor_of_a_broken_step_is_recorded(regular):
-    series = _requests.Series(None, {})
+    series = Series(None, {})
     reply = series.step(regular(3), np.ones(3)).reply()
     made = factor_pb2.Factor(handle="h", version=1, n=3, factor_dtype=2, matrix_dtype=2, unit_diagonal=1)
     reply.feed(service.SolveSeriesResponse(factor=made).SerializeToString())
@@ -300,7 +301,7 @@ def test_the_factor_of_a_broken_step_is_recorded(regular):
     assert series.factor.handle == "h"
 
 
-def test_inaccurate_solutions_are_warned_of(client, regular):
+def test_inaccurate_solutions_cause_warnings(client, regular):
     A = regular(10)
     A[:, 1] = A[:, 0] * (1 + 1e-15 * np.arange(10))  # nearly singular
     with pytest.warns(crout.LinAlgWarning, match="nearly singular"):
@@ -312,7 +313,7 @@ def test_inaccurate_solutions_are_warned_of(client, regular):
         _diagnostics.warn_of_step(dataclasses.replace(step, accurate=False, backward_error=0.5))
 
 
-def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular, monkeypatch):
+def test_an_interrupted_series_continues_with_the_handle(daemon, regular, monkeypatch):
     A = regular(12)
     with crout.connect(daemon.address) as c, c.lu_factor(A) as f:
         cut = c.series([A, A], np.ones(12), start=f, strategy="reuse")
@@ -327,7 +328,7 @@ def test_a_series_that_was_cut_off_is_taken_up_by_its_handle(daemon, regular, mo
         assert [step.strategy for step in again] == ["reuse", "reuse"]
 
 
-def test_invalid_requests_are_refused(client, regular):
+def test_invalid_requests_are_rejected(client, regular):
     for options in ({"strategy": "guess"}, {"accuracy": 1.5}, {"rcond": True}, {"determinant": True}):
         with pytest.raises(crout.InvalidRequest):
             next(client.series([regular(4)], np.ones(4), **options))
@@ -374,11 +375,11 @@ def test_asyncio(daemon, regular, rng):
             matrices = [sparse, crout.Values(1.5 * sparse.data)]
             xs = [step.x async for step in c.series(matrices, np.ones(20))]
             assert_solves(1.5 * sparse.toarray(), xs[1], np.ones(20))
-            assert not [f async for f in c.factors()]
+            assert not [f async for f in c.list()]
             async with contextlib.aclosing(c.series([regular(3)] * 2, np.ones(3))) as early:
                 async for _ in early:
                     break
-            assert not [f async for f in c.factors()]
+            assert not [f async for f in c.list()]
             daemon.hold("series.step")
             with pytest.raises(crout.DeadlineExceeded):
                 async for _ in c.series([regular(3)], np.ones(3), timeout=0.5):

@@ -35,7 +35,7 @@ def _matrices():
 
 @pytest.mark.skipif(not _matrices(), reason="no shared matrices: set CROUT_MATRICES")
 @pytest.mark.parametrize("file", _matrices())
-def test_as_good_as_scipy(client, file):
+def test_solutions_are_as_accurate_as_scipys(client, file):
     path = DIRECTORY / file
     A = scipy.io.mmread(path)
     dense = np.asarray(A.toarray() if scipy.sparse.issparse(A) else A, float)

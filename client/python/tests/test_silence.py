@@ -31,7 +31,7 @@ def solve_in_asyncio(address):
 
 
 @pytest.mark.parametrize("call", [solve, solve_in_asyncio])
-def test_a_call_outlasts_many_pings_and_ends_where_they_are_not_answered(monkeypatch, call):
+def test_a_call_survives_answered_pings_and_ends_without_answers(monkeypatch, call):
     options = dict(_transport.CHANNEL_OPTIONS)
     for name in ("grpc.keepalive_time_ms", "grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms"):
         assert options[name] <= 25_000  # 25 s, 15 s, and 20 s for a new connection add up to a minute

@@ -67,7 +67,7 @@ def test_calls_are_encrypted(secure, pki):
     asyncio.run(work())
 
 
-def test_strangers_are_not_served(secure, pki):
+def test_clients_without_valid_certificates_are_rejected(secure, pki):
     once = crout.RetryPolicy(max_attempts=1)
     good = of_client(pki)
     for options in (
@@ -84,9 +84,9 @@ def test_strangers_are_not_served(secure, pki):
 
 def test_files_are_checked(pki, tmp_path):
     for options, wrong in (
-        ({"ca": pki / "ca.crt"}, "go with tls=True"),
+        ({"ca": pki / "ca.crt"}, "give tls=True"),
         ({"tls": True, "cert": pki / "client.crt"}, "give both"),
-        ({"tls": True, "ca": pki / "names"}, "no PEM"),
+        ({"tls": True, "ca": pki / "names"}, "not a PEM file"),
         ({**of_client(pki), "key": pki / "server.key"}, r"server\.key does not belong to .*client\.crt"),
     ):
         with pytest.raises(ValueError, match=wrong):

@@ -51,7 +51,7 @@ def test_tokens_identify_the_caller(asking, place):
         assert TOKEN.encode() not in pickle.dumps(c)
 
 
-def test_refused_callers_get_the_reason(asking, place):
+def test_rejected_callers_get_the_reason(asking, place):
     with crout.connect(asking.address) as c, pytest.raises(crout.NotPermitted) as caught:
         c.server_info()
     assert caught.value.code == "UNAUTHENTICATED"
@@ -70,11 +70,11 @@ def test_refused_callers_get_the_reason(asking, place):
         c.server_info()
 
 
-def test_tokens_are_checked_and_never_shown(place, tmp_path):
+def test_tokens_are_checked_and_not_shown(place, tmp_path):
     for options, wrong in (
-        ({"token": TOKEN, "token_file": place / "alice.token"}, "leave one of them out"),
-        ({"token": "a secret"}, "not 1 to 4096"),
-        ({"token": ""}, "not 1 to 4096"),
+        ({"token": TOKEN, "token_file": place / "alice.token"}, "omit one of them"),
+        ({"token": "a secret"}, "give 1 to 4096"),
+        ({"token": ""}, "give 1 to 4096"),
     ):
         with pytest.raises(ValueError, match=wrong) as caught:
             crout.connect("localhost:1", **options)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results that come with a LinAlgWarning."""
 
+import contextlib
+import re
 import warnings
 from types import SimpleNamespace
 
@@ -11,6 +13,19 @@ import scipy.sparse
 
 import crout
 from crout._diagnostics import warn_of_solution
+
+
+@contextlib.contextmanager
+def warns(pattern):
+    """Check that the block issues a LinAlgWarning that matches. Other warnings are ignored.
+
+    pytest.warns of pytest 8 and newer issues the others again, and the filter "error" then raises them.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+    messages = [str(warning.message) for warning in caught if warning.category is crout.LinAlgWarning]
+    assert any(re.search(pattern, message) for message in messages), messages
 
 
 def wilkinson(n, dtype=float):
@@ -36,29 +51,29 @@ SINGULAR = {
 
 @pytest.mark.parametrize("name", SINGULAR)
 @pytest.mark.parametrize("algorithm", ["auto", "getrf"])
-def test_numerically_singular_matrices_are_warned_of(client, name, algorithm):
+def test_numerically_singular_matrices_cause_warnings(client, name, algorithm):
     A = SINGULAR[name]
     try:
-        with pytest.warns(crout.LinAlgWarning, match=r"may as well be singular|info="):
+        with warns(r"singular to working precision|info="):
             client.solve(A, A @ np.ones(len(A)), algorithm=algorithm)
     except crout.Singular:
         pass  # an exactly zero pivot
-    with pytest.warns(crout.LinAlgWarning, match=r"may as well be singular|info="):
+    with warns(r"singular to working precision|info="):
         f = client.lu_factor(A, algorithm=algorithm)
     if f.info == 0:
-        with pytest.warns(crout.LinAlgWarning, match="may as well be singular"):
+        with warns("singular to working precision"):
             f.solve(np.ones(len(A)))
 
 
 @pytest.mark.parametrize("algorithm", ["multifrontal", "klu"])
-def test_sparse_ones_too(client, algorithm):
+def test_numerically_singular_sparse_matrices_cause_warnings(client, algorithm):
     line = scipy.sparse.csr_array(path_laplacian(60))
     n = 12
     grid = scipy.sparse.kronsum(*[scipy.sparse.csr_array(path_laplacian(n))] * 2).tocsr()
     for A in (line, grid):
         b = A @ np.ones(A.shape[0])
         try:
-            with pytest.warns(crout.LinAlgWarning, match=r"may as well be singular|info="):
+            with warns(r"singular to working precision|info="):
                 client.solve(A, b, algorithm=algorithm)
         except crout.Singular:
             pass
@@ -69,7 +84,7 @@ def test_sparse_ones_too(client, algorithm):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
-def test_well_conditioned_ones_are_not(client, rng, dtype):
+def test_well_conditioned_matrices_cause_no_warnings(client, rng, dtype):
     n = 24
     stack = rng.standard_normal((250, n, n)) + np.eye(n)
     conditions = np.linalg.cond(stack)
@@ -86,19 +101,17 @@ def test_batches_are_assessed_by_their_errors_and_by_growth(client, regular, dty
     matrices = [regular(n, dtype), wilkinson(n, dtype), regular(n, dtype)]
     rng = np.random.default_rng(1)
     b = [rng.standard_normal(n).astype(dtype) for _ in matrices]
-    with pytest.warns(
-        crout.LinAlgWarning, match="1 of 3 members has a poor or non-finite factor; the first is 1 "
-    ):
+    with warns("1 of 3 members has a poor or non-finite factor; the first is 1 "):
         f = client.lu_factor(matrices)
-    with pytest.warns(crout.LinAlgWarning, match="1 of 3 solutions is poor"):
+    with warns("1 of 3 solutions is poor"):
         solution = f.solve(b, full_output=True)
     assert solution.inaccurate == 1
     assert solution.warnings == ("not_accurate",)
-    with pytest.warns(crout.LinAlgWarning, match="were not measured"):
+    with warns("were not measured"):
         f.solve(b, verify=False)
-    with pytest.warns(crout.LinAlgWarning, match="1 of 3 solutions is poor"):
+    with warns("1 of 3 solutions is poor"):
         client.solve(matrices, b)
-    with pytest.warns(crout.LinAlgWarning, match="the solution is poor"):
+    with warns("the solution is poor"):
         client.solve(matrices[1], b[1])
 
 
@@ -106,13 +119,13 @@ def test_a_complement_is_assessed_by_growth(client):
     k, n = 9, 14
     A = np.random.default_rng(4).standard_normal((n, n))
     A[:k, :k] -= A[:k, :k].T  # skew-symmetric of odd order: singular
-    with pytest.warns(crout.LinAlgWarning, match="the Schur complement is poor"):
+    with warns("the Schur complement is poor"):
         complement, _ = client.schur_complement(A, k)
     assert complement.backward_error < 1e-12
     assert complement.growth > 1e12
 
 
-def test_a_factor_in_lower_precision_has_no_determinant(client, regular):
+def test_a_low_precision_factor_has_no_determinant(client, regular):
     f = client.lu_factor(regular(40), precision="single", determinant=True)
     assert f.record.precision == "single"
     assert f.record.determinant is None
@@ -120,14 +133,13 @@ def test_a_factor_in_lower_precision_has_no_determinant(client, regular):
         f.slogdet()
 
 
-def test_the_rcond_of_perturbed_pivots_is_warned_of(client):
+def test_the_rcond_of_perturbed_pivots_causes_a_warning(client):
     # The second pivot is below the unit roundoff of its column.
     A = scipy.sparse.csr_array(np.array([[1.0, 1.0], [0.0, 1e-17]]))
-    with pytest.warns(crout.LinAlgWarning) as warned:
+    with warns("because 1 pivot was perturbed"):
         f = client.lu_factor(A, algorithm="multifrontal", rcond=True, equilibrate=False)
     assert f.record.sparse.perturbed_pivots == 1
     assert "perturbed_rcond" in f.record.warnings
-    assert any("because 1 pivot was perturbed" in str(w.message) for w in warned)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +155,7 @@ def test_the_rcond_of_perturbed_pivots_is_warned_of(client):
         ),
     ],
 )
-def test_advice_is_that_of_the_factor(given, expected):
+def test_advice_depends_on_the_factor(given, expected):
     factor = SimpleNamespace(precision=given["precision"], warnings=()) if "precision" in given else None
     solution = SimpleNamespace(
         backward_error=given.get("backward_error", 1e-5),
@@ -152,6 +164,6 @@ def test_advice_is_that_of_the_factor(given, expected):
         warnings=("not_accurate",),
         factor=factor,
     )
-    with pytest.warns(crout.LinAlgWarning, match=expected) as warned:
+    with warns(expected) as warned:
         warn_of_solution(solution)
     assert len(warned) == 1

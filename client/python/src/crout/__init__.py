@@ -14,7 +14,6 @@ from crout._call import RetryPolicy
 from crout._linalg import SparseFactors
 from crout._options import Algorithm, Precision, Solver, Strategy
 from crout.batch import BatchFactor
-from crout.changes import Entries, LowRank, Values
 from crout.client import Client, connect
 from crout.errors import (
     Cancelled,
@@ -33,23 +32,26 @@ from crout.errors import (
     UnreadableFile,
 )
 from crout.factor import Factor
-from crout.results import (
+from crout.records import (
     BatchRecord,
-    BatchSolution,
-    Complement,
     DeviceStatus,
-    EchelonForm,
-    Estimate,
     FactorRecord,
-    Iterations,
-    Progress,
-    SeriesStep,
     ServerInfo,
     SlogDet,
-    Solution,
     SparseInfo,
     TenantLoad,
 )
+from crout.results import (
+    BatchSolution,
+    Complement,
+    EchelonForm,
+    Estimate,
+    Iterations,
+    Progress,
+    SeriesStep,
+    Solution,
+)
+from crout.series import Entries, LowRank, Values
 
 __version__ = "0.1.0"
 

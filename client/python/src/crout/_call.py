@@ -9,17 +9,19 @@ import enum
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from crout import _messages, _wire
 from crout._payload import CHUNK, Bytes, Opener
 from crout.errors import CroutError, Singular
-from crout.results import FactorRecord, Progress
+from crout.records import FactorRecord
+from crout.results import Progress
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
+R = TypeVar("R")
 
 ProgressCallback = Callable[[Progress], object]
 
@@ -33,11 +35,11 @@ _MAX_TIMEOUT = 1e9  # seconds; gRPC cannot represent much longer deadlines
 class RetryClass(enum.Enum):
     """Effect of a second attempt."""
 
-    # A second attempt could repeat the effect. Retried only after a refusal before any effect:
-    # RESOURCE_EXHAUSTED or ABORTED with the server's delay.
+    # A second attempt could repeat the effect. The call is retried only if the server refused it before any
+    # effect: RESOURCE_EXHAUSTED or ABORTED with the server's delay.
     REFUSED_ONLY = enum.auto()
-    # A second attempt is safe: it only reads, or a request_id makes it idempotent. Also retried after
-    # UNAVAILABLE.
+    # A second attempt is safe: it only reads, or a request_id makes it idempotent. The call is also retried
+    # after UNAVAILABLE.
     IDEMPOTENT = enum.auto()
 
 
@@ -68,7 +70,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
-            raise ValueError("max_attempts is less than 1")
+            raise ValueError(f"max_attempts is {self.max_attempts}: give at least 1")
 
 
 class Reply(abc.ABC, Generic[T_co]):
@@ -106,7 +108,7 @@ class RoundReply(Reply[T_co]):
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One call.
+    """A call, and steps of one call.
 
     Attributes
     ----------
@@ -143,6 +145,15 @@ class Call(Generic[T]):
     progress: ProgressCallback | bool = False
     file: str = ""
 
+    def __iter__(self) -> Steps[T]:
+        """Yield the call and return its result. Other steps use ``result = yield from call``."""
+        result: T = yield self
+        return result
+
+    def then(self, function: Callable[[T], R]) -> Steps[R]:
+        """Return steps that run the call and return `function` of its result."""
+        return function((yield from self))
+
     def name_file(self, error: CroutError) -> None:
         """Replace "A" at the start of the error's message by the path of the matrix, if it has one."""
         text = str(error)
@@ -166,6 +177,10 @@ class Call(Generic[T]):
                 filled += len(piece)
                 sent += len(piece)
         yield b"".join(parts), sent
+
+
+Steps = Generator[Call[Any], Any, T]
+"""An operation of several calls. It yields each call, receives its result, and returns its own result."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +265,7 @@ class Attempts:
 
 
 class ProgressBar:
-    """A tqdm bar with the sent bytes, the phase, and the finished columns or steps; nothing without tqdm."""
+    """A tqdm bar with the sent bytes, the phase, and the finished columns or steps. No bar without tqdm."""
 
     def __init__(self) -> None:
         self._bar: Any = None

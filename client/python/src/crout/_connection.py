@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection to a server, and the renewal of leases."""
+"""A connection to a server, the calls without a matrix, and the renewal of leases."""
 
 from __future__ import annotations
 
+import datetime
+import inspect
 import math
 import os
 import threading
@@ -10,37 +12,45 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from crout import _requests
-from crout._call import Call, RetryPolicy
+import numpy.typing as npt
+
+from crout import _handles, _options
+from crout._call import Call, RetryPolicy, Steps
+from crout._options import FactorizeOptions, Lease
 from crout._settings import Settings, check_address, check_tenant, make_tls, make_token
+from crout._shared import BatchView, ClientBase, FactorView
 from crout._transport import Server, Transport
 from crout.errors import CroutError, HandleExpired, InvalidRequest
-from crout.results import ServerInfo
+from crout.records import FactorRecord, ServerInfo
+from crout.results import Estimate
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 _MAX_CLOSE_SECONDS = 5.0  # limit of the time that close() waits for a running renewal
 
 
 def server_of(
-    timeout: float | None,
-    retry: RetryPolicy | None,
-    address: str | None,
-    tenant: str | None,
-    tls: bool | None,
-    ca: str | os.PathLike[str] | None,
-    cert: str | os.PathLike[str] | None,
-    key: str | os.PathLike[str] | None,
-    server_name: str | None,
-    token: str | None,
-    token_file: str | os.PathLike[str] | None,
+    address: str | None = None,
+    tenant: str | None = None,
+    timeout: float | None = None,
+    *,
+    retry: RetryPolicy | None = None,
+    tls: bool | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    server_name: str | None = None,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
 ) -> Server:
-    """Check the arguments of `connect`, completed from the environment and the file of servers."""
+    """Check the arguments of `connect`. The environment and the file of servers complete them."""
     ca, cert, key, token_file = (
         None if path is None else os.fspath(path) for path in (ca, cert, key, token_file)
     )
@@ -54,18 +64,38 @@ def server_of(
     if timeout == math.inf:
         timeout = None
     if timeout is not None and not timeout > 0:
-        raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
+        raise InvalidRequest(
+            f"the timeout is {timeout} s: give a positive number of seconds, or None for no limit"
+        )
     return Server(where, found.tenant, timeout, retry or RetryPolicy(), credentials, shown)
 
 
-class Connection:
-    """A connection to a server. Renews the leases of factors in ``with`` blocks."""
+def takes_all(source: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Decorate a function that passes all its arguments to `source`: show the parameters of `source`."""
+
+    def decorate(function: Callable[..., R]) -> Callable[P, R]:
+        returned = inspect.signature(function).return_annotation
+        signature = inspect.signature(source).replace(return_annotation=returned)
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+class Connection(ClientBase):
+    """A connection to a server, with the calls that send no matrix.
+
+    It renews the leases of factors in ``with`` blocks.
+    """
 
     def __init__(self, server: Server) -> None:
         self.closed = False
         self._server = server
         self._transport = Transport(server)
-        self._renewals = Renewals(lambda handle, lease: self._run(_requests.renew(handle, lease)))
+        self._renewals = Renewals(lambda handle, lease: self._run(_handles.renew(handle, lease)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _connection_of, (type(self), self._server)
 
     def __enter__(self) -> Self:
         return self
@@ -88,18 +118,74 @@ class Connection:
         self._transport.close()  # also ends a running renewal
         self._renewals.join(_MAX_CLOSE_SECONDS)
 
-    def _run(self, call: Call[T]) -> T:
-        return self._transport.run(call)
+    def _run(self, operation: Call[T] | Steps[T]) -> T:
+        """Run the calls of an operation in turn, and return its result."""
+        steps = iter(operation)
+        try:
+            call = next(steps)
+            while True:
+                try:
+                    result = self._transport.run(call)
+                except BaseException as error:
+                    call = steps.throw(error)
+                else:
+                    call = steps.send(result)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def describe(self, f: FactorView | BatchView | str) -> FactorRecord:
+        """Fetch the current record of a factor, a batch or a handle."""
+        return self._run(_handles.describe(self._handle_of(f)))
+
+    def renew(self, f: FactorView | BatchView | str, lease: Lease | None = None) -> datetime.datetime:
+        """Set the length of a lease, counted from now. Returns its end on the server's clock.
+
+        The default of `lease` is the server's.
+        """
+        return self._run(_handles.renew(self._handle_of(f), lease))
+
+    def release(self, f: FactorView | BatchView | str) -> None:
+        """Release a factor or batch. Raises `HandleExpired` if the server does not have it."""
+        return self._run(_handles.release(self._handle_of(f)))
+
+    @_options.takes(_options.factorize_options)
+    def estimate(
+        self,
+        n: int,
+        matrix_dtype: npt.DTypeLike = float,
+        *,
+        nnz: int | None = None,
+        **options: Unpack[FactorizeOptions],
+    ) -> Estimate:
+        """Estimate the bytes and seconds of `lu_factor` for an n x n matrix of this type.
+
+        `nnz` is the number of entries of a sparse matrix; None for a dense matrix. The estimate for a
+        sparse matrix is often rough; ``rough`` is then true.
+        """
+        return self._run(_handles.estimate(n, matrix_dtype, nnz, **options))
 
     def server_info(self) -> ServerInfo:
         """Fetch the server's version, devices and limits."""
-        return self._run(_requests.server_info())
+        return self._run(_handles.server_info())
+
+
+_unpickled: weakref.WeakValueDictionary[Server, Connection] = weakref.WeakValueDictionary()
+_unpickled_lock = threading.Lock()
+
+
+def _connection_of(kind: type[Connection], server: Server) -> Connection:
+    """Return this process's connection for all connections to `server` that it unpickles."""
+    with _unpickled_lock:
+        connection = _unpickled.get(server)
+        if connection is None or connection.closed:
+            connection = _unpickled[server] = kind(server)
+        return connection
 
 
 def pause(lease: float, failed: bool = False) -> float:
-    """Return the seconds until the next renewal of a lease of `lease` seconds, or after a failed one.
+    """Return the seconds until the next renewal of a lease of `lease` seconds.
 
-    Leaves time for several attempts before the lease ends.
+    Several attempts fit before the lease ends. `failed`: whether the last renewal failed.
     """
     return lease / (12 if failed else 3)
 
@@ -119,7 +205,7 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 class Renewals:
     """Renews leases on a thread, which runs while there are leases. Thread-safe.
 
-    A forked child renews none of its parent's leases.
+    A forked child does not renew its parent's leases.
     """
 
     def __init__(self, renew: Callable[[str, float], object]) -> None:
@@ -180,7 +266,7 @@ class Renewals:
                     self._held[handle] = (lease, time.monotonic() + pause(lease, failed))
 
     def _next_due(self) -> tuple[str, float] | None:
-        """Wait until a lease is due, and return its handle and seconds. None: the thread must end."""
+        """Wait until a lease is due, and return its handle and seconds; None if no leases are left."""
         with self._changed:
             while self._held:
                 handle = min(self._held, key=lambda held: self._held[held][1])

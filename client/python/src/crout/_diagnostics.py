@@ -32,15 +32,8 @@ from crout.errors import (
     Unavailable,
     warn,
 )
-from crout.results import (
-    BatchRecord,
-    BatchSolution,
-    Complement,
-    EchelonForm,
-    FactorRecord,
-    SeriesStep,
-    Solution,
-)
+from crout.records import BatchRecord, FactorRecord
+from crout.results import BatchSolution, Complement, EchelonForm, SeriesStep, Solution
 
 _TRAILER = "grpc-status-details-bin"
 
@@ -63,7 +56,7 @@ _CLASSES: dict[str, type[CroutError]] = {
 def error_from(
     code: str, message: str, trailers: Iterable[tuple[str, str | bytes]], address: str, tls: bool = False
 ) -> CroutError:
-    """Make the exception for a failed call to `address`. `tls`: whether the client uses TLS."""
+    """Make the exception for a failed call to `address`. `tls` is true if the client uses TLS."""
     packed = b""
     for key, value in trailers:
         if key == _TRAILER and isinstance(value, bytes):
@@ -120,7 +113,7 @@ def _text(message: bytes, number: int) -> str:
 
 
 # Advice for HandleExpired in addition to the server's message, by ErrorInfo.reason.
-_GONE = {
+_LOST_FACTOR_ADVICE = {
     "HANDLE_EXPIRED": "A `with` block renews the lease while the program runs and the server answers",
     "HANDLE_RELEASED": (
         "The end of a `with` block releases its factor, and the end of a series the factor of the series"
@@ -130,10 +123,10 @@ _GONE = {
 
 
 # Advice for DeadlineExceeded, by ErrorInfo.reason.
-_LATE = {
+_TIMEOUT_ADVICE = {
     "UPLOAD_IDLE": "Send without pauses, or raise the server's --upload-idle-timeout",
     "UPLOAD_SLOW": "Send over a faster connection, or lower the server's --upload-min-rate",
-    "SERIES_IDLE": "Take the series up by start= its factor, or raise the server's --series-idle-timeout",
+    "SERIES_IDLE": "Start another series with start= its factor, or raise the server's --series-idle-timeout",
 }
 
 # Keywords of this package for protocol fields, by the last part of the field's path.
@@ -178,13 +171,13 @@ def _keyword(path: str) -> str:
 
 
 def next_step(kind: type[CroutError], reason: str, delay: float | None, address: str) -> str:
-    """Return the remedy for an error; empty if the message contains it."""
+    """Return the remedy for an error; "" if the message contains it."""
     if kind is HandleExpired:
-        return _GONE.get(reason, "")
+        return _LOST_FACTOR_ADVICE.get(reason, "")
     if reason == "PATTERN_MISMATCH":
-        return "`refactor(A)` without values_only does that; in a series, A in place of crout.Values(A)"
+        return "Use refactor(A) without values_only; in a series, send A instead of crout.Values(A)"
     if kind is DeadlineExceeded:
-        return _LATE.get(reason, "Give the call a longer timeout=, or the client, or none")
+        return _TIMEOUT_ADVICE.get(reason, "Give the call or the client a longer timeout=")
     if kind is Unavailable and not reason:
         return f"Start croutd at {address}, or connect to another server"
     if kind is Overloaded and delay is not None:
@@ -197,36 +190,34 @@ def next_step(kind: type[CroutError], reason: str, delay: float | None, address:
 
 
 def advice_on_connection(message: str, tls: bool, address: str) -> str:
-    """Return advice for gRPC's message about a failed connection; empty if there is none."""
+    """Return advice for gRPC's message about a failed connection; "" if there is none."""
     text = message.lower().replace("_", " ")
-    if text.startswith("no address is known"):
+    if text.startswith("the name "):
         return "Check the name of the server"
     if "ping timeout" in text or "keepalive watchdog" in text or "before receiving settings" in text:
-        return (
-            f"Nothing has answered at {address} for some time: the server is stopped or overloaded, or the "
-            "network between is broken"
-        )
+        return f"{address} stopped answering: the server is stopped or overloaded, or the network is broken"
     if "http1.x server" in text:
-        return "What answers there speaks HTTP/1, as croutd's metrics port does: call the port of --listen"
+        return "The port speaks HTTP/1, like croutd's metrics port: call the port of --listen"
     if "certificate verify failed" in text:
         return (
-            "The server's certificate is not signed by an authority that this client was told to trust "
-            "(ca=), or it has expired"
+            "The server's certificate has expired, or no trusted authority signed it: give the authority's "
+            "certificate by ca="
         )
     if "not in peer certificate" in text or "hostname verification" in text:
         return (
-            "The server's certificate is not for this name: call it by one that it has, or give server_name="
+            "The server's certificate is for another name: connect by a name in the certificate, or give "
+            "server_name="
         )
     if "wrong version number" in text:
-        return "The server speaks no TLS there: leave tls= out, or call the port that speaks it"
+        return "The port does not speak TLS: omit tls=, or call the port that does"
     if "unsupported protocol" in text or "protocol version" in text:
-        return "The server speaks no TLS 1.2 or newer there, and this client nothing older"
+        return "The server speaks only versions of TLS before 1.2: enable TLS 1.2 or newer on the server"
     if "socket closed" not in text and "connection reset" not in text and "handshake failed" not in text:
         return ""
     if tls:
         return (
-            "The server ended the handshake: give a client certificate (cert=, key=), one that its "
-            "authority has signed and whose time is not over"
+            "The server ended the handshake: give a valid client certificate (cert=, key=) that the "
+            "server's authority has signed"
         )
     return "The server ended the connection: if it speaks TLS, give tls=True"
 
@@ -234,7 +225,7 @@ def advice_on_connection(message: str, tls: bool, address: str) -> str:
 def without_lookup(message: str) -> str:
     """Shorten gRPC's message about a failed name lookup. Returns other messages unchanged."""
     found = re.fullmatch(r"DNS resolution failed for (\S+):\d+: .*: (.*)", message)
-    return f"no address is known for {found[1]} ({found[2]})" if found else message
+    return f"the name {found[1]} has no address ({found[2]})" if found else message
 
 
 def perturbed_pivots(record: FactorRecord) -> str:
@@ -261,10 +252,7 @@ def warn_of_factor(record: FactorRecord) -> None:
         )
     if "nearly_singular" in record.warnings:
         rcond = "" if record.rcond is None else f" (rcond={record.rcond:.6g})"
-        warn(
-            f"the matrix is ill-conditioned{rcond} and may as well be singular: solutions may have no "
-            "correct digit"
-        )
+        warn(f"the matrix is singular to working precision{rcond}: solutions may have no correct digit")
     if "perturbed_rcond" in record.warnings:
         warn(
             f"rcond={record.rcond:.6g} belongs to a nearby matrix, because {perturbed_pivots(record)}: the "
@@ -297,7 +285,7 @@ def warn_of_solution(solution: Solution) -> None:
     if "nearly_singular" in solution.warnings and (
         solution.factor is None or "nearly_singular" not in solution.factor.warnings
     ):
-        warn("the matrix may as well be singular: the solution may have no correct digit")
+        warn("the matrix is singular to working precision: the solution may have no correct digit")
     if bound is not None and not bound < 1:
         warn(
             f"the solution may have no correct digit (forward error bound {bound:.3g}, backward error "
@@ -327,7 +315,7 @@ def warn_of_echelon_form(form: EchelonForm) -> None:
 def warn_of_step(step: SeriesStep) -> None:
     """Warn if a step of a series has no solution, or if the solution needs a check before use."""
     if step.x is None:
-        warn("the matrix of a step is singular: it has no solution, and the series goes on without it")
+        warn("the matrix of a step is singular: the step has no solution, and the series continues")
     elif "nearly_singular" in step.warnings:
         warn(
             f"the matrix of a step is nearly singular (its condition is at least "
@@ -357,9 +345,10 @@ def warn_of_batch(record: BatchRecord) -> None:
             f"{first} (quality {record.quality[first]:.3g}, pivot growth {record.pivot_growth[first]:.3g})"
         )
     if record.nearly_singular:
+        verb = "is" if record.nearly_singular == 1 else "are"
         warn(
-            f"{record.nearly_singular} of {len(record.info)} members may as well be singular; the first is "
-            f"{record.first_nearly_singular}. Solutions with such members may have no correct digit"
+            f"{record.nearly_singular} of {len(record.info)} members {verb} singular to working precision; "
+            f"the first is {record.first_nearly_singular}. Their solutions may have no correct digit"
         )
 
 

@@ -12,17 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from crout._diagnostics import perturbed_pivots
-from crout.errors import CroutError, InvalidRequest, Singular
-from crout.results import FactorRecord, SlogDet, Solution, Summarized
+from crout.errors import InvalidRequest, Singular
+from crout.records import FactorRecord, SlogDet, Summarized
 
 Array = npt.NDArray[Any]
 
 _MAX_STEPS = 5  # LAPACK's limit; two steps are usually enough
-_MAX_VERSIONS = 5  # limit of restarts, if other clients replace the factor meanwhile
 
 
 def _signs(y: Array) -> Array:
-    """Divide each number by its modulus; 0 becomes 1."""
+    """Divide each number by its modulus. 0 becomes 1."""
     if not np.iscomplexobj(y):
         return np.where(y < 0, -1.0, 1.0)
     modulus = np.abs(y)
@@ -73,66 +72,7 @@ def inverse_norm(n: int) -> Generator[tuple[Array, Literal[0, 2]], Array, float]
     return estimate
 
 
-RcondSteps = Generator[tuple[Array, Literal[0, 2]] | None, Solution | FactorRecord, FactorRecord]
-
-
-def estimate_rcond(record: FactorRecord) -> RcondSteps:
-    """Estimate the rcond of a factor from solves with it.
-
-    If another client replaces the factor meanwhile, the estimate starts again with the new version.
-
-    Yields
-    ------
-    (b, trans) or None
-        (b, trans): a system as in `inverse_norm`; the caller sends the Solution. None: the caller sends the
-        current record of the factor.
-
-    Returns
-    -------
-    FactorRecord
-        The record with rcond; of a later version if the factor was replaced.
-
-    Raises
-    ------
-    CroutError
-        With code "ABORTED": the factor was replaced too often.
-    """
-    for _ in range(_MAX_VERSIONS):
-        if record.rcond is not None:
-            return record
-        inverse = yield from _inverse_norm_of(record)
-        if inverse is not None:
-            return _with_rcond(record, inverse)
-        described = yield None
-        assert isinstance(described, FactorRecord)
-        record = described
-    raise CroutError(
-        "the factor was replaced again and again while its condition was estimated: ask for it with "
-        "rcond=True where it is factored",
-        code="ABORTED",
-    )
-
-
-def _inverse_norm_of(
-    record: FactorRecord,
-) -> Generator[tuple[Array, Literal[0, 2]], Solution | FactorRecord, float | None]:
-    """Like `inverse_norm`, for one version of a factor. Returns None if a solution is of another version."""
-    if record.info > 0:
-        return np.inf
-    steps = inverse_norm(record.n)
-    try:
-        question = next(steps)
-        while True:
-            solution = yield question
-            assert isinstance(solution, Solution)
-            if solution.factor_version != record.version:
-                return None
-            question = steps.send(solution.x)
-    except StopIteration as end:
-        return float(end.value)
-
-
-def _with_rcond(record: FactorRecord, inverse: float) -> FactorRecord:
+def with_rcond(record: FactorRecord, inverse: float) -> FactorRecord:
     """Return the record with rcond, computed from the 1-norm of A^-1; 0 if a norm overflowed."""
     if record.n == 0:
         return dataclasses.replace(record, rcond=1.0)
@@ -212,8 +152,8 @@ class PackedFactors:
         if self.record.unit_diagonal == "u":
             if self.record.info > 0:
                 raise Singular(
-                    f"the matrix is singular (info = {self.record.info}), and this factor has the unit "
-                    "diagonal in U, from which P L U cannot be had: factor with algorithm='getrf'"
+                    f"the matrix is singular (info = {self.record.info}), and its factor has the unit "
+                    "diagonal in U, which cannot be converted to P L U: factor with algorithm='getrf'"
                 )
             lower /= diagonal
             upper *= diagonal[:, None]
@@ -297,8 +237,12 @@ class MemberFactors:
     lu: Array
     piv: Array
 
+    def lu_piv(self) -> tuple[Array, Array]:
+        """Return the factors as `scipy.linalg.lu_factor` does."""
+        return self.lu, self.piv
+
     def plu(self) -> tuple[Array, Array, Array]:
-        """P, L and U with A = P L U, as `scipy.linalg.lu` returns them."""
+        """Return P, L and U with A = P L U, as `scipy.linalg.lu` does."""
         rows, cols = self.lu.shape
         order = np.arange(rows)
         for i, k in enumerate(self.piv.tolist()):
@@ -328,11 +272,11 @@ def known_determinant(record: FactorRecord) -> SlogDet | None:
     """
     if record.precision is not None and record.info == 0:
         raise InvalidRequest(
-            f"this factor was computed in lower precision ({record.precision}), and its determinant is not "
-            "that of A: factor A without precision="
+            f"the factor has lower precision ({record.precision}), and its determinant differs from the "
+            "determinant of A: factor A without precision="
         )
-    # Without pivoting, a zero pivot is no evidence that A is singular. Sparse methods pivot. In their factors
-    # of a singular matrix another number replaces the zero pivot, so the factors have another determinant.
+    # Without pivoting, a zero pivot does not prove that A is singular. Sparse methods pivot, and replace a
+    # zero pivot by another number, so that the factors of a singular matrix have another determinant.
     pivots = record.singular_reason in (None, "zero_pivot")
     if record.determinant is None and (not pivots or (record.info > 0 and record.sparse is not None)):
         return SlogDet(0.0, -np.inf)

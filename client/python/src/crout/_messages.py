@@ -14,21 +14,23 @@ from google.protobuf.message import DecodeError, Message
 
 from crout._payload import numpy_dtype
 from crout.errors import ProtocolError
-from crout.results import (
-    Complement,
+from crout.records import (
     DeviceStatus,
-    EchelonForm,
-    Estimate,
     FactorPage,
     FactorRecord,
+    ServerInfo,
+    SlogDet,
+    SparseInfo,
+    TenantLoad,
+)
+from crout.results import (
+    Complement,
+    EchelonForm,
+    Estimate,
     Iterations,
     Progress,
     SeriesStep,
-    ServerInfo,
-    SlogDet,
     Solution,
-    SparseInfo,
-    TenantLoad,
 )
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
@@ -52,38 +54,38 @@ def word(enum: _EnumType, prefix: str, number: int) -> str:
 
 
 def algorithm(number: int) -> str:
-    """The name of an algorithm, such as "getrf"."""
+    """Return the name of an algorithm, such as "getrf"."""
     return word(factor_pb2.Algorithm, "ALGORITHM_", number)
 
 
 def solver(number: int) -> str:
-    """The name of a solver, such as "getrs"."""
+    """Return the name of a solver, such as "getrs"."""
     return word(factor_pb2.Solver, "SOLVER_", number)
 
 
 def time_of(message: Any) -> datetime.datetime:
-    """A datetime of a Timestamp, with microseconds, the resolution of datetime."""
+    """Convert a Timestamp to a datetime, which has a resolution of microseconds."""
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
     return epoch + datetime.timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
 
 
 def seconds(message: Any) -> float:
-    """Seconds of a Duration."""
+    """Convert a Duration to seconds."""
     return float(message.seconds + message.nanos * 1e-9)
 
 
 def timings(message: factor_pb2.Timings) -> dict[str, float]:
-    """Seconds by phase, without phases that did not happen."""
+    """Return the seconds of each phase, without phases that did not run."""
     return {field.name.removesuffix("_seconds"): value for field, value in message.ListFields()}
 
 
 def warnings(message: Any) -> tuple[str, ...]:
-    """The names of a message's warnings."""
+    """Return the names of a message's warnings."""
     return tuple(word(factor_pb2.Warning, "WARNING_", number) for number in message.warnings)
 
 
 def optional(message: Any, name: str) -> Any:
-    """A field, or None if it is not set."""
+    """Return a field; None if it is not set."""
     return getattr(message, name) if message.HasField(name) else None
 
 
@@ -96,7 +98,7 @@ def parse(kind: type[M], message: bytes) -> M:
 
 
 def convert(make: Callable[[Any], T], message: Any) -> T:
-    """`make(message)`. Numbers that Python cannot represent as dates are a ProtocolError."""
+    """Return ``make(message)``. Raises ProtocolError if it fails, such as for an impossible date."""
     try:
         return make(message)
     except (OverflowError, ValueError) as error:
@@ -104,7 +106,7 @@ def convert(make: Callable[[Any], T], message: Any) -> T:
 
 
 def _result(kind: type[R], message: Any, **converted: Any) -> R:
-    """A result with the values of `converted`; all its other fields are those of the message."""
+    """Make a result from `converted`; all other fields are copied from the message."""
     names = [field.name for field in dataclasses.fields(kind) if field.name not in converted]  # type: ignore[arg-type]
     return kind(**{name: getattr(message, name) for name in names}, **converted)
 
@@ -116,7 +118,7 @@ def _precision(message: Any) -> str | None:
 
 
 def factor_record(message: factor_pb2.Factor) -> FactorRecord:
-    """The record of a Factor message."""
+    """Convert a Factor message."""
     determinant = None
     if message.HasField("determinant"):
         sign: complex = message.determinant.sign
@@ -156,17 +158,17 @@ def factor_record(message: factor_pb2.Factor) -> FactorRecord:
 
 
 def sparse_info(message: factor_pb2.SparseInfo) -> SparseInfo:
-    """The record of a SparseInfo message."""
+    """Convert a SparseInfo message."""
     return _result(SparseInfo, message, negative_pivots=optional(message, "negative_pivots"))
 
 
 def factor_page(message: service.ListFactorsResponse) -> FactorPage:
-    """The page of a ListFactorsResponse message."""
+    """Convert a ListFactorsResponse message."""
     return FactorPage(tuple(map(factor_record, message.factors)), message.next_page_token)
 
 
 def lease_end(message: service.RenewLeaseResponse) -> datetime.datetime:
-    """The end of the lease in a RenewLeaseResponse message."""
+    """Return the end of the lease in a RenewLeaseResponse message."""
     return time_of(message.lease_expire_time)
 
 
@@ -181,7 +183,7 @@ def iterations(pages: list[service.IterationPage]) -> Iterations:
         or len(pivots) != sections
         or len(bad_elements) not in (0, sections)
     ):
-        raise ProtocolError("the server sent another number of counts than it announced")
+        raise ProtocolError("the server sent a number of counts that differs from its header")
     return Iterations(
         version=pages[0].version,
         sweeps=np.array(sweeps, int).reshape(sections, sections, order="F"),
@@ -191,7 +193,7 @@ def iterations(pages: list[service.IterationPage]) -> Iterations:
 
 
 def solution(x: Array, message: service.SolveResult, factor: FactorRecord | None) -> Solution:
-    """The solution of a SolveResult message."""
+    """Convert a SolveResult message."""
     return _result(
         Solution,
         message,
@@ -209,7 +211,7 @@ def solution(x: Array, message: service.SolveResult, factor: FactorRecord | None
 
 
 def series_step(x: Array | None, message: service.SeriesResult, factor: FactorRecord | None) -> SeriesStep:
-    """The step of a SeriesResult message."""
+    """Convert a SeriesResult message."""
     return _result(
         SeriesStep,
         message,
@@ -224,7 +226,7 @@ def series_step(x: Array | None, message: service.SeriesResult, factor: FactorRe
 
 
 def complement(s: Array, message: service.ComplementResult, record: FactorRecord) -> Complement:
-    """The complement of a ComplementResult message."""
+    """Convert a ComplementResult message."""
     return _result(
         Complement,
         message,
@@ -238,7 +240,7 @@ def complement(s: Array, message: service.ComplementResult, record: FactorRecord
 
 
 def echelon_form(r: Array, message: service.EchelonFormResult) -> EchelonForm:
-    """The form of an EchelonFormResult message."""
+    """Convert an EchelonFormResult message."""
     return _result(
         EchelonForm,
         message,
@@ -253,12 +255,12 @@ def echelon_form(r: Array, message: service.EchelonFormResult) -> EchelonForm:
 
 
 def estimate(message: service.EstimateFactorizeResponse) -> Estimate:
-    """The estimate of an EstimateFactorizeResponse message."""
+    """Convert an EstimateFactorizeResponse message."""
     return _result(Estimate, message, algorithm=algorithm(message.algorithm), precision=_precision(message))
 
 
 def server_info(message: service.GetServerInfoResponse) -> ServerInfo:
-    """The server of a GetServerInfoResponse message."""
+    """Convert a GetServerInfoResponse message."""
     return _result(
         ServerInfo,
         message,
@@ -283,11 +285,11 @@ def _device(message: service.DeviceStatus) -> DeviceStatus:
 
 
 def progress_of(response: Any) -> service.Progress | None:
-    """The Progress message of a response, if it has one."""
+    """Return the Progress message of a response; None if it has none."""
     return response.progress if response.HasField("progress") else None
 
 
 def progress(message: service.Progress, bytes_sent: int) -> Progress:
-    """The progress of a Progress message."""
+    """Convert a Progress message."""
     phase = word(service.Phase, "PHASE_", message.phase)
     return _result(Progress, message, bytes_sent=bytes_sent, phase=phase)

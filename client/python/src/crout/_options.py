@@ -161,7 +161,7 @@ class BatchSolveOptions(CallOptions, total=False):
     verify: bool
 
 
-class BatchBothOptions(BatchRefactorOptions, BatchSolveOptions, total=False):
+class BatchFactorAndSolveOptions(BatchRefactorOptions, BatchSolveOptions, total=False):
     """Options of solve for a batch, which factors and solves."""
 
     members: Iterable[int] | None
@@ -195,7 +195,7 @@ def distribute(options: Mapping[str, Any], *sources: Callable[..., Any]) -> list
     for option in options:
         if not any(option in names for names in known):
             there = ", ".join(name for names in known for name in names)
-            raise TypeError(f"unexpected keyword argument {option!r}; there are {there}")
+            raise TypeError(f"unexpected keyword argument {option!r}: the options are {there}")
     return [{name: options[name] for name in names if name in options} for names in known]
 
 
@@ -208,9 +208,11 @@ def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
 def call_options(
     *, timeout: float | None = None, progress: ProgressCallback | bool = False
 ) -> dict[str, Any]:
-    """Check the options of a call. `timeout` covers retries; inf: no limit; None: the client's timeout."""
+    """Check the options of a call. A `timeout` of None is the client's timeout; inf is no limit."""
     if timeout is not None and not real("timeout", timeout) > 0:
-        raise InvalidRequest(f"the timeout is {timeout} s: give a positive one, or None for none")
+        raise InvalidRequest(
+            f"the timeout is {timeout} s: give a positive number of seconds, or None for the client's timeout"
+        )
     if not (isinstance(progress, bool) or progress is None or callable(progress)):
         raise _mistyped("progress", progress, "a callable, or True for a bar")
     return {"timeout": timeout, "progress": progress or False}
@@ -223,7 +225,9 @@ def text(option: str, value: object) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InvalidRequest(f"the {option} is not UTF-8: {value!r}") from None
+        raise InvalidRequest(
+            f"the {option} {value!r} cannot be encoded as UTF-8: remove its surrogate characters"
+        ) from None
     return value
 
 
@@ -234,7 +238,7 @@ def integer(option: str, value: Any, bits: int = 64) -> int:
     except TypeError:
         raise _mistyped(option, value, "an int") from None
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        raise InvalidRequest(f"the {option} is {number}, which no server takes")
+        raise InvalidRequest(f"the {option} is {number}: give an integer of at most {bits} bits")
     return number
 
 
@@ -265,7 +269,7 @@ def factorize_options(
     determinant: bool = False,
     parameters: Mapping[str, Any] | None = None,
 ) -> service.FactorizeOptions:
-    """Options of a factorization."""
+    """Convert the options of a factorization."""
     return service.FactorizeOptions(
         algorithm=_value(factor_pb2.Algorithm, "ALGORITHM_", algorithm, "algorithm"),
         device=text("device", device),
@@ -291,7 +295,7 @@ def _parameters(given: Mapping[str, Any]) -> service.MethodParameters:
     known = _keywords(_method_parameters)
     for name in given:
         if name not in known:
-            raise TypeError(f"there is no {name!r} among the parameters; there are {', '.join(known)}")
+            raise TypeError(f"unknown parameter {name!r}: the parameters are {', '.join(known)}")
     return _method_parameters(**given)
 
 
@@ -299,7 +303,7 @@ def _equilibrate(value: bool | Literal["auto"]) -> service.Equilibrate:
     if value == "auto":
         return service.EQUILIBRATE_AUTO
     if isinstance(value, str):
-        raise InvalidRequest(f"the equilibrate is {value!r}: use True, False or 'auto'")
+        raise InvalidRequest(f"equilibrate is {value!r}: use True, False or 'auto'")
     return service.EQUILIBRATE_ON if value else service.EQUILIBRATE_OFF
 
 
@@ -325,7 +329,7 @@ def _method_parameters(
     try:
         low, high = interval
     except (TypeError, ValueError):
-        raise _mistyped("interval", interval, "its two ends") from None
+        raise _mistyped("interval", interval, "a pair of numbers, (low, high)") from None
     return service.MethodParameters(
         pivot_rule=rule,
         interval_low=real("interval", low),
@@ -341,7 +345,7 @@ def _method_parameters(
 
 
 def cache_options(*, name: str = "", lease: Lease | None = None) -> service.CacheOptions:
-    """Lease and name of a factor."""
+    """Convert the name and lease of a factor."""
     return service.CacheOptions(name=text("name", name), lease=None if lease is None else duration(lease))
 
 
@@ -364,7 +368,7 @@ def request_id_option(*, request_id: str = "") -> str:
 def series_options(
     *, strategy: Strategy = "auto", accuracy: float = 0.0, trans: Trans = 0
 ) -> service.SolveSeriesHeader:
-    """Return the header of SolveSeries with its options. `accuracy`: the requested backward error."""
+    """Return the header of SolveSeries with its options. `accuracy` is the requested backward error."""
     return service.SolveSeriesHeader(
         strategy=_value(service.SeriesStrategy, "SERIES_STRATEGY_", strategy, "strategy"),
         accuracy=real("accuracy", accuracy),
@@ -373,12 +377,12 @@ def series_options(
 
 
 def operation(trans: Trans) -> service.Operation:
-    """Convert `trans`."""
+    """Convert `trans` to an Operation."""
     if not isinstance(trans, (int, str)):
         raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
     if trans not in _OPERATIONS:
         raise InvalidRequest(
-            f"trans is {trans!r}: use 0 for A, 1 for its transpose, 2 for the conjugate of that"
+            f"trans is {trans!r}: use 0 for A, 1 for its transpose, 2 for its conjugate transpose"
         )
     return _OPERATIONS[trans]
 
@@ -394,7 +398,7 @@ def solve_options(
     solver: Solver = "auto",
     tolerance: float = 0.0,
 ) -> service.SolveOptions:
-    """Options of a solve."""
+    """Convert the options of a solve."""
     return service.SolveOptions(
         operation=operation(trans),
         solver=_value(factor_pb2.Solver, "SOLVER_", solver, "solver"),
@@ -415,7 +419,7 @@ def lease_seconds(lease: Lease) -> float:
         return real("lease", lease)
     match = re.fullmatch(r"(\d+\.?\d*)\s*([a-z]+)", lease.strip())
     if match is None or match[2] not in _SECONDS:
-        raise InvalidRequest(f'the lease is {lease!r}: write seconds, or "90s", "10m", "1h", "2d"')
+        raise InvalidRequest(f'the lease is {lease!r}: give seconds, or "90s", "10m", "1h", "2d"')
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -423,7 +427,7 @@ def duration(lease: Lease) -> Duration:
     """Convert a lease to a Duration."""
     seconds = lease_seconds(lease)
     if not 0 < seconds <= 315_576_000_000:  # range of a Duration; also rejects nan
-        raise InvalidRequest(f"the lease is {lease!r}: give a positive length of time")
+        raise InvalidRequest(f"the lease is {lease!r}: give a positive length of at most 10,000 years")
     nanos = max(round(seconds * 1e9), 1)
     return Duration(seconds=nanos // 10**9, nanos=nanos % 10**9)
 
@@ -433,7 +437,7 @@ def _value(enum: Any, prefix: str, word: str, option: str) -> Any:
     if not isinstance(word, str):
         raise _mistyped(option, word, f"one of {', '.join(known)}")
     if word not in known:
-        raise InvalidRequest(f"no {option} is called {word!r}; there are {', '.join(known)}")
+        raise InvalidRequest(f"unknown {option} {word!r}: use one of {', '.join(known)}")
     return known[word]
 
 

@@ -27,7 +27,7 @@ Opener = Callable[[], Iterator[Bytes]]
 CHUNK = 1 << 20
 """Largest payload of a message, as factorization_service.proto advises."""
 
-_DTYPES = {
+DTYPES = {
     "f4": matrix_pb2.DTYPE_FLOAT32,
     "f8": matrix_pb2.DTYPE_FLOAT64,
     "c8": matrix_pb2.DTYPE_COMPLEX64,
@@ -74,21 +74,18 @@ class Payload:
 
 
 def dtype_code(dtype: npt.DTypeLike) -> matrix_pb2.Dtype:
-    """Convert a NumPy type to a Dtype value. Raises InvalidRequest for other than the four types.
-
-    Accepts types that the server may not support.
-    """
-    code = _DTYPES.get(np.dtype(dtype).str[1:])
+    """Convert a NumPy type to a Dtype value. Raises InvalidRequest if it is not one of the four types."""
+    code = DTYPES.get(np.dtype(dtype).str[1:])
     if code is None:
         raise InvalidRequest(
-            f"no factors of type {np.dtype(dtype)}: use float32, float64, complex64 or complex128"
+            f"the type {np.dtype(dtype)} is not supported: use float32, float64, complex64 or complex128"
         )
     return code
 
 
 def numpy_dtype(code: int) -> np.dtype[Any]:
     """Convert a Dtype value to a little-endian NumPy type; float64 for DTYPE_UNSPECIFIED."""
-    for name, known in _DTYPES.items():
+    for name, known in DTYPES.items():
         if known == code:
             return np.dtype("<" + name)
     return np.dtype("<f8")
@@ -133,8 +130,8 @@ def as_elements(array: Array) -> Array:
         return array.astype("<f8")
     if kind == "f" and size == 2:
         return array.astype("<f4")
-    if array.dtype.str[1:] not in _DTYPES:
-        raise InvalidRequest(f"arrays of {array.dtype} cannot be sent: convert to float64 first")
+    if array.dtype.str[1:] not in DTYPES:
+        raise InvalidRequest(f"arrays of {array.dtype} cannot be sent: convert them to float64 or complex128")
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
@@ -178,7 +175,7 @@ def square_values(value: Any) -> Payload:
 
 def _as_square(payload: Payload) -> Payload:
     if payload.shape is not None and payload.shape[0] != payload.shape[1]:
-        raise InvalidRequest(f"the matrix is {payload.shape[0]} x {payload.shape[1]}, not square")
+        raise InvalidRequest(f"the matrix is {payload.shape[0]} x {payload.shape[1]}: give a square matrix")
     return payload
 
 
@@ -245,7 +242,7 @@ def sparse_values(value: Any) -> Payload:
     if isinstance(value, (str, os.PathLike)) and _is_npz(os.fspath(value)):
         value = _load_npz(os.fspath(value))
     if not is_sparse(value):
-        raise InvalidRequest("values_only is for a matrix of scipy.sparse: send others in full")
+        raise InvalidRequest("values_only=True needs a scipy.sparse matrix: send other matrices in full")
     columns = _by_columns(value)
     data = as_elements(columns.data)
     spec = matrix_pb2.MatrixSpec(
@@ -414,13 +411,15 @@ def _load_npz(path: str) -> Any:
     try:
         from scipy import sparse
     except ImportError:
-        raise InvalidRequest(f"{path}: reading an .npz archive needs SciPy, which is not installed") from None
+        raise InvalidRequest(
+            f"{path} is an .npz archive, and SciPy is not installed: install SciPy to read it"
+        ) from None
     if not zipfile.is_zipfile(path):  # NumPy would report the error again from a destructor
-        raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: it is damaged or cut off")
+        raise InvalidRequest(f"{path} is not an archive of scipy.sparse.save_npz: it is damaged or truncated")
     try:
         value = sparse.load_npz(path)
         if value.format in ("csr", "csc", "bsr"):
             value.check_format(full_check=True)  # SciPy's conversions do not check indices
     except _NPZ_ERRORS as error:
-        raise InvalidRequest(f"{path} is no archive of scipy.sparse.save_npz: {error}") from error
+        raise InvalidRequest(f"{path} is not an archive of scipy.sparse.save_npz: {error}") from error
     return value

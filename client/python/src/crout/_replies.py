@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import Message
 
 from crout import _messages, _wire
-from crout._call import Reply, RoundReply
+from crout._call import Reply
 from crout._diagnostics import warn_of_factor, warn_of_solution
-from crout._linalg import PackedFactors, SparseFactors
 from crout._messages import convert, parse, progress_of
 from crout._payload import Bytes, dtype_code, numpy_dtype
 from crout.errors import ProtocolError
-from crout.results import Complement, EchelonForm, FactorRecord, SeriesStep, Solution
+from crout.records import FactorRecord
+from crout.results import Complement, EchelonForm, Solution
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -25,23 +23,6 @@ Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 FACTORS_DATA = 2  # `bytes` field of GetFactorsResponse
-
-
-class UnaryReply(Reply[T]):
-    """A reply of one message."""
-
-    def __init__(self, kind: type[Message], make: Callable[[Any], T]) -> None:
-        self._kind = kind
-        self._make = make
-        self._results: list[T] = []
-
-    def feed(self, message: bytes) -> None:
-        self._results.append(convert(self._make, parse(self._kind, message)))
-
-    def finish(self) -> T:
-        if len(self._results) != 1:
-            raise ProtocolError("the server sent no reply")
-        return self._results[0]
 
 
 class FactorReply(Reply[FactorRecord]):
@@ -130,7 +111,7 @@ class Target:
         expectations = (rows, cols, dtype)
         for expected, announced in zip(expectations, (spec.rows, spec.cols, spec.dtype), strict=True):
             if announced < 0 or expected not in (None, announced):
-                raise ProtocolError("the server announced another matrix than was asked for")
+                raise ProtocolError("the server sent a matrix with a different shape or type than requested")
         self._array = self._allocate(spec)
         self._memory = self._array.ravel(order="K").view(np.uint8).data
 
@@ -139,14 +120,14 @@ class Target:
         if self._into is not None:
             flags = self._into.flags
             if not (flags.c_contiguous if row_major else flags.f_contiguous):
-                raise ProtocolError("the server announced another layout than was asked for")
+                raise ProtocolError("the server sent a matrix with a different layout than requested")
             return self._into
         try:
             dtype = numpy_dtype(spec.dtype)
             return np.empty((spec.rows, spec.cols), dtype, "C" if row_major else "F")
         except (MemoryError, ValueError):
             raise ProtocolError(
-                f"no memory for the {spec.rows} x {spec.cols} matrix that the server announced"
+                f"the server announced a {spec.rows} x {spec.cols} matrix, which does not fit in memory"
             ) from None
 
     def append(self, piece: Bytes) -> None:
@@ -165,7 +146,7 @@ class Target:
 
 
 class ByteTarget(Target):
-    """Destination of `size` bytes, which no header announces."""
+    """Destination of `size` bytes that have no header."""
 
     def __init__(self, size: int) -> None:
         super().__init__(None, None, None)
@@ -260,7 +241,7 @@ class SolutionReply(MatrixReply[Solution]):
         return self._target.untouched
 
     def finish(self) -> Solution:
-        """Return the solution and issue its warnings."""
+        """Return the solution. Issues its warnings."""
         x = self._complete()
         if self._target.is_complex_reply and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
@@ -271,64 +252,6 @@ class SolutionReply(MatrixReply[Solution]):
             warn_of_factor(self._factor)
         warn_of_solution(solution)
         return solution
-
-
-class StepReply(MatrixReply[SeriesStep], RoundReply[SeriesStep]):
-    """Reply of one round of SolveSeries: the new factor, if one was made, X, and the result.
-
-    Parameters
-    ----------
-    n : int or None
-        Order of the matrix; None if the client cannot compute it.
-    target : Target
-        Destination of X.
-    shape : tuple of int
-        Shape of X for the caller.
-    factor : FactorRecord or None
-        Record of the current factor.
-    on_factor : callable
-        Receives the record of a new factor as soon as it arrives, so that the factor is released even if
-        the rest of the reply fails.
-    on_result : callable
-        Receives the SeriesResult of the step.
-    """
-
-    repeatable = False
-
-    def __init__(
-        self,
-        n: int | None,
-        target: Target,
-        shape: tuple[int, ...],
-        factor: FactorRecord | None,
-        on_factor: Callable[[FactorRecord], None],
-        on_result: Callable[[service.SeriesResult], None],
-    ) -> None:
-        super().__init__(service.SolveSeriesResponse, "solution", target, n)
-        self._shape = shape
-        self._factor = factor
-        self._on_factor = on_factor
-        self._on_result = on_result
-
-    @property
-    def done(self) -> bool:
-        return self._result is not None
-
-    def _take_factor(self, message: factor_pb2.Factor) -> None:
-        if message.info == 0:
-            self._factor = checked_record(message, self._n)
-            self._on_factor(self._factor)
-
-    def _take_result(self, message: service.SeriesResult) -> None:
-        self._result = message
-        self._on_result(message)
-
-    def finish(self) -> SeriesStep:
-        """Return the step. The caller issues its warnings, and closes the series if they are errors."""
-        if self._result is None:
-            raise ProtocolError("the server sent no result")
-        x = self._target.finish().reshape(self._shape) if self._result.solved else None
-        return _messages.series_step(x, self._result, self._factor)
 
 
 class ComplementReply(MatrixReply[Complement]):
@@ -348,7 +271,7 @@ class ComplementReply(MatrixReply[Complement]):
 
 
 class EchelonReply(MatrixReply[EchelonForm]):
-    """Reply of ReduceToEchelonForm: the form, and its result."""
+    """Reply of ReduceToEchelonForm: the form and its result."""
 
     def __init__(self, shape: tuple[int, int] | None, dtype: np.dtype[Any]) -> None:
         rows, cols = shape or (None, None)
@@ -358,137 +281,5 @@ class EchelonReply(MatrixReply[EchelonForm]):
         r = self._complete()
         pivots = self._result.pivot_columns
         if self._result.rank != len(pivots) or len(pivots) > min(r.shape):
-            raise ProtocolError("the server sent a rank that is not that of its pivots")
+            raise ProtocolError("the server sent a rank that differs from the number of pivots")
         return _messages.echelon_form(r, self._result)
-
-
-class FactorsReply(Reply[PackedFactors]):
-    """Reply of GetFactors."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-        self._target = Target(n, n, None)
-        self._header: service.GetFactorsHeader | None = None
-
-    def feed(self, message: bytes) -> None:
-        rest, pieces = _wire.split(message, FACTORS_DATA)
-        response = parse(service.GetFactorsResponse, rest)
-        if response.HasField("header"):
-            self._header = response.header
-            self._target.begin(response.header.lu)
-        for piece in pieces:
-            self._target.append(piece)
-
-    def finish(self) -> PackedFactors:
-        lu = self._target.finish()
-        if self._header is None:
-            raise ProtocolError("the server sent no header")
-        header, n = self._header, self._n
-        permutation = convert(np.array, header.permutation).astype(np.intp)
-        piv = convert(np.array, header.ipiv).astype(np.intp) - 1
-        if not np.array_equal(np.sort(permutation), np.arange(n)):
-            raise ProtocolError("the server sent no permutation")
-        if piv.shape != (n,) or not ((piv >= 0) & (piv < n)).all():
-            raise ProtocolError("the server sent interchanges of rows that do not exist")
-        return PackedFactors(
-            lu=lu,
-            permutation=permutation,
-            piv=piv,
-            row_scales=self._scales(header.row_scales),
-            col_scales=self._scales(header.col_scales),
-            record=checked_record(header.factor, n),
-        )
-
-    def _scales(self, sent: Any) -> Array:
-        if not sent:
-            return np.ones(self._n)
-        scales = np.array(sent)
-        if scales.shape != (self._n,) or not (np.isfinite(scales) & (scales > 0)).all():
-            raise ProtocolError("the server sent impossible scales")
-        return scales
-
-
-_TYPES = {
-    matrix_pb2.DTYPE_FLOAT32: np.float32,
-    matrix_pb2.DTYPE_FLOAT64: np.float64,
-    matrix_pb2.DTYPE_COMPLEX64: np.complex64,
-    matrix_pb2.DTYPE_COMPLEX128: np.complex128,
-}
-
-
-class SparseFactorsReply(Reply[SparseFactors]):
-    """Reply of GetFactors with `take_sparse`."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-        self._header: service.GetFactorsHeader | None = None
-        self._data = bytearray()
-        self._at = 0
-
-    def feed(self, message: bytes) -> None:
-        rest, pieces = _wire.split(message, FACTORS_DATA)
-        response = parse(service.GetFactorsResponse, rest)
-        if response.HasField("header"):
-            self._header = response.header
-        for piece in pieces:
-            self._data += piece
-
-    def finish(self) -> SparseFactors:
-        header, n = self._header, self._n
-        if header is None or not header.HasField("sparse"):
-            raise ProtocolError("the server sent no header of a sparse factor")
-        lower = self._rows(header.sparse.lower, unit_diagonal=True)
-        upper = self._rows(header.sparse.upper, unit_diagonal=False)
-        rows, columns = self._permutation(), self._permutation()
-        scales = [self._scales() if header.sparse.scaled else np.ones(n) for _ in range(2)]
-        if self._at != len(self._data):
-            raise ProtocolError("the server sent more data than it announced")
-        return SparseFactors(
-            L=lower,
-            U=upper,
-            perm_r=rows,
-            perm_c=columns,
-            row_scales=scales[0],
-            col_scales=scales[1],
-            record=checked_record(header.factor, n),
-        )
-
-    def _take(self, dtype: Any, count: int) -> Array:
-        size = count * np.dtype(dtype).itemsize
-        if count < 0 or self._at + size > len(self._data):
-            raise ProtocolError("the server sent less data than it announced")
-        array: Array = np.frombuffer(self._data, np.uint8, size, self._at).copy().view(dtype)
-        self._at += size
-        return array
-
-    def _rows(self, spec: matrix_pb2.SparseSpec, unit_diagonal: bool) -> Any:
-        import scipy.sparse
-
-        n, index = self._n, {4: np.int32, 8: np.int64}.get(spec.index_bytes)
-        square = spec.rows == n and spec.cols == n
-        compressed = spec.format == matrix_pb2.SPARSE_FORMAT_COMPRESSED_ROWS
-        if not square or not compressed or index is None or spec.dtype not in _TYPES:
-            raise ProtocolError("the server sent a factor of another kind")
-        starts, columns = self._take(index, n + 1), self._take(index, spec.entries)
-        values = self._take(_TYPES[spec.dtype], spec.entries)
-        if starts[0] != 0 or starts[-1] != spec.entries or (np.diff(starts) < 0).any():
-            raise ProtocolError("the server sent impossible rows")
-        if ((columns < 0) | (columns >= n)).any():
-            raise ProtocolError("the server sent entries beyond the matrix")
-        if unit_diagonal:  # inserted at the end of each row; adding the identity would drop stored zeros
-            columns = np.insert(columns, starts[1:], np.arange(n, dtype=index))
-            values = np.insert(values, starts[1:], 1)
-            starts = starts + np.arange(n + 1, dtype=index)
-        return scipy.sparse.csr_matrix((values, columns, starts), (n, n))
-
-    def _permutation(self) -> Array:
-        order = self._take(np.int32, self._n).astype(np.intp)
-        if not np.array_equal(np.sort(order), np.arange(self._n)):
-            raise ProtocolError("the server sent no permutation")
-        return order
-
-    def _scales(self) -> Array:
-        scales = self._take(np.float64, self._n)
-        if not (np.isfinite(scales) & (scales > 0)).all():
-            raise ProtocolError("the server sent impossible scales")
-        return scales

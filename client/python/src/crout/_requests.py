@@ -1,68 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the calls from the caller's arguments. Does not use gRPC.
+"""Builds calls that send one matrix, from the caller's arguments. Does not use gRPC.
 
 The functions of this module raise InvalidRequest and TypeError for invalid arguments.
 """
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _messages, _options, _payload, changes
-from crout._call import Call, Reply, RetryClass, RoundCall
-from crout._linalg import PackedFactors, SparseFactors
+from crout import _payload
+from crout._call import Call, Reply, RetryClass
 from crout._options import (
     cache_options,
     call_options,
     distribute,
-    duration,
     echelon_options,
     factorize_options,
     integer,
     request_id_option,
-    series_options,
     solve_options,
-    text,
 )
 from crout._replies import (
     ComplementReply,
     EchelonReply,
     FactorReply,
-    FactorsReply,
     SolutionReply,
-    SparseFactorsReply,
-    StepReply,
     Target,
-    UnaryReply,
 )
-from crout.errors import HandleExpired, InvalidRequest, Singular
-from crout.results import (
-    Complement,
-    EchelonForm,
-    Estimate,
-    FactorPage,
-    FactorRecord,
-    SeriesStep,
-    ServerInfo,
-    Solution,
-)
+from crout.errors import InvalidRequest
+from crout.records import FactorRecord
+from crout.results import Complement, EchelonForm, Solution
 from crout.v1 import factorization_service_pb2 as service
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 
-DATA, RHS_DATA, X0_DATA = 2, 3, 4  # numbers of the requests' `bytes` fields
+DATA, RHS_DATA, _X0_DATA = 2, 3, 4  # numbers of the requests' `bytes` fields
 _HANDLE = re.compile("[a-z2-7]{26}")
 
 
-def _order(payload: _payload.Payload) -> int | None:
+def order_of(payload: _payload.Payload) -> int | None:
     return None if payload.shape is None else payload.shape[0]
 
 
@@ -71,7 +54,7 @@ def factorize(A: Any, **options: Any) -> Call[FactorRecord]:
 
     def read() -> tuple[_payload.Payload, Callable[[], Reply[FactorRecord]]]:
         payload = _payload.square(A)
-        return payload, lambda: FactorReply(service.FactorizeResponse, _order(payload))
+        return payload, lambda: FactorReply(service.FactorizeResponse, order_of(payload))
 
     return factorize_payload(read, factorize_options, options, _payload.path_of(A))
 
@@ -122,7 +105,7 @@ def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorReco
     payload = _payload.square_values(A) if values_option(**values) else _payload.square(A)
     if payload.shape is not None and payload.shape[0] != record.n:
         raise InvalidRequest(
-            f"the matrix has order {payload.shape[0]}, the factor {record.n}: use lu_factor for it"
+            f"the matrix has order {payload.shape[0]}, the factor {record.n}: use lu_factor for a new order"
         )
     header = service.RefactorizeHeader(
         handle=record.handle,
@@ -146,7 +129,7 @@ def overwrite_option(*, overwrite_b: bool = False) -> bool:
     return overwrite_b
 
 
-class _Rhs:
+class Rhs:
     """Payload of B, and destination of X.
 
     Parameters
@@ -177,8 +160,8 @@ class _Rhs:
         if array.ndim not in (1, 2):
             raise InvalidRequest(f"b has {array.ndim} dimensions: give one or two")
         if n is not None and array.shape[0] != n:
-            hint = ": is it to be b.T?" if array.shape[1:] == (n,) else ""
-            raise InvalidRequest(f"b has {array.shape[0]} rows, the matrix is {n} x {n}{hint}")
+            hint = ": did you mean b.T?" if array.shape[1:] == (n,) else ""
+            raise InvalidRequest(f"b has {array.shape[0]} rows, and the matrix has order {n}{hint}")
         elements = _payload.as_elements(array)
         # X has the result type of A and B, as in SciPy.
         elements = elements.astype(np.result_type(elements.dtype, dtype), copy=False)
@@ -195,10 +178,12 @@ class _Rhs:
         """Convert an initial guess to the type of X. It must have the shape of X."""
         array = _payload.as_array(x0)
         if array.shape != self.shape:
-            raise InvalidRequest(f"x0 has the shape {array.shape}, the solution {self.shape}")
+            raise InvalidRequest(
+                f"x0 has the shape {array.shape}: give the shape of the solution, {self.shape}"
+            )
         elements = _payload.as_elements(array)
         if np.iscomplexobj(elements) and not np.issubdtype(self._dtype, np.complexfloating):
-            raise InvalidRequest("x0 is complex, the solution real: give a real x0, or a complex b")
+            raise InvalidRequest("x0 is complex, and the solution is real: give a real x0, or a complex b")
         elements = elements.astype(self._dtype, copy=False)
         return _payload.dense(elements if elements.ndim == 2 else elements[:, None])
 
@@ -209,7 +194,7 @@ class _Rhs:
 def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
     """Build Solve."""
     call, how, overwrite = distribute(options, call_options, solve_options, overwrite_option)
-    rhs = _Rhs(b, record.n, record.matrix_dtype, overwrite_option(**overwrite))
+    rhs = Rhs(b, record.n, record.matrix_dtype, overwrite_option(**overwrite))
     header = service.SolveHeader(handle=record.handle, rhs=rhs.payload.spec, options=solve_options(**how))
     return Call(
         "Solve",
@@ -227,123 +212,14 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
     )
 
 
-class Series:
-    """Builds the rounds of one series. Stores the state after the last step.
-
-    Attributes
-    ----------
-    factor : FactorRecord or None
-        Record of the current factor.
-    """
-
-    def __init__(self, start: FactorRecord | None, options: Mapping[str, Any]) -> None:
-        call, how, cache, series = distribute(
-            options, call_options, factorize_options, cache_options, series_options
-        )
-        self._call = call_options(**call)
-        header = series_options(**series)
-        header.options.CopyFrom(factorize_options(**how))
-        self.factor = start
-        if start is None:
-            header.cache.CopyFrom(cache_options(**cache))
-        elif cache:
-            raise InvalidRequest(
-                "name and lease are those of the factor that the series starts with: leave them out"
-            )
-        else:
-            header.handle = start.handle
-        self._header: service.SolveSeriesHeader | None = header  # None after the first step
-        self._n = None if start is None else start.n
-        self._dtype = None if start is None else start.matrix_dtype
-        self._entry_digest = ""  # SeriesResult.entry_digest of the last step
-
-    def _made(self, factor: FactorRecord) -> None:
-        self.factor = factor
-
-    def _solved(self, result: service.SeriesResult) -> None:
-        self._entry_digest = result.entry_digest
-
-    def step(self, A: Any | None, b: Any, x0: Any | None = None) -> RoundCall[SeriesStep]:
-        """Build a round of SolveSeries. A None: the previous matrix. x0 None: the previous x."""
-        header = self._header or service.SolveSeriesHeader()
-        payloads = []
-        if isinstance(A, changes.Change):
-            if self._dtype is None:
-                raise InvalidRequest(
-                    "the first step has no matrix that could change: give one before, or start= a factor"
-                )
-            change, pieces = changes.payload(A, self._n, self._dtype, self._entry_digest)
-            header.change.CopyFrom(change)
-            payloads.append((DATA, pieces))
-        elif A is not None:
-            matrix = _payload.square(A)
-            header.matrix.CopyFrom(matrix.spec)
-            payloads.append((DATA, matrix.open))
-            self._n, self._dtype = _order(matrix), matrix.dtype
-        elif self._dtype is None:
-            raise InvalidRequest("the first step has no matrix: give one, or start= a factor")
-        if isinstance(b, (str, os.PathLike)):
-            raise InvalidRequest("the right-hand sides of a series are arrays: read the file first")
-        rhs = _Rhs(b, self._n, self._dtype, overwrite=False)
-        assert rhs.shape is not None  # not a file
-        shape = rhs.shape
-        header.rhs.CopyFrom(rhs.payload.spec)
-        payloads.append((RHS_DATA, rhs.payload.open))
-        if x0 is not None:
-            start = rhs.start(x0)
-            header.x0.CopyFrom(start.spec)
-            payloads.append((X0_DATA, start.open))
-        call: RoundCall[SeriesStep] = RoundCall(
-            "SolveSeries",
-            service.SolveSeriesRequest(header=header).SerializeToString(),
-            lambda: StepReply(self._n, rhs.target(), shape, self.factor, self._made, self._solved),
-            payloads=tuple(payloads),
-            **self._call,
-        )
-        self._header = None
-        return call
-
-
-def systems(matrices: Iterable[Any], rhs: Any, x0: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Combine each matrix with its right-hand side and initial guess.
-
-    `rhs` and `x0` are iterators with one value for each matrix, or one value for all. Raises InvalidRequest
-    if an iterator has more or fewer values than there are matrices, and for a list of vectors, which NumPy
-    would read as the rows of one matrix.
-    """
-    for name, values in (("rhs", rhs), ("x0", x0)):
-        if isinstance(values, (list, tuple)) and any(isinstance(value, np.ndarray) for value in values):
-            raise InvalidRequest(
-                f"{name} is a list of arrays: pass iter({name}) for one to each matrix, or "
-                f"numpy.column_stack({name}) for all of them to every matrix"
-            )
-    nothing = object()
-    sides = {"right-hand sides": rhs, "starts": x0}
-
-    def one_to_each() -> Iterator[tuple[Any, Any, Any]]:
-        for A in matrices:
-            b, start = (
-                next(values, nothing) if isinstance(values, Iterator) else values for values in sides.values()
-            )
-            for what, value in zip(sides, (b, start), strict=True):
-                if value is nothing:
-                    raise InvalidRequest(f"the {what} ended before the matrices did")
-            yield A, b, start
-        for what, values in sides.items():
-            if isinstance(values, Iterator) and next(values, nothing) is not nothing:
-                raise InvalidRequest(f"there are more {what} than matrices")
-
-    return one_to_each()
-
-
 def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
     """Build FactorizeAndSolve. It caches no factor, so a second attempt is safe."""
     call, how, solving, overwrite = distribute(
         options, call_options, factorize_options, solve_options, overwrite_option
     )
     payload = _payload.square(A)
-    n = _order(payload)
-    rhs = _Rhs(b, n, payload.dtype, overwrite_option(**overwrite))
+    n = order_of(payload)
+    rhs = Rhs(b, n, payload.dtype, overwrite_option(**overwrite))
     header = service.FactorizeAndSolveHeader(
         matrix=payload.spec,
         options=factorize_options(**how),
@@ -364,16 +240,16 @@ def schur_complement(A: Any, leading_order: int | None, keep: Any, **options: An
     """Build ComputeSchurComplement, with the order of A11 or with the unknowns of A22."""
     call, how, cache = distribute(options, call_options, factorize_options, cache_options)
     payload = _payload.square(A)
-    order = _order(payload)
+    order = order_of(payload)
     header = service.ComputeSchurComplementHeader(matrix=payload.spec, options=factorize_options(**how))
     eliminated: int | None  # order of A11
     if keep is None:
         header.leading_order = eliminated = _leading(leading_order, order)
         header.cache.CopyFrom(cache_options(**cache))
     elif leading_order is not None:
-        raise TypeError("both leading_order and keep are set: leave one of them out")
+        raise TypeError("both leading_order and keep are set: omit one of them")
     elif cache:
-        raise InvalidRequest("name and lease are for a factor, and keep= keeps none: leave them out")
+        raise InvalidRequest("with keep= no factor is kept: omit name and lease")
     else:
         header.keep.extend(_kept(keep, payload))
         eliminated = None if order is None else order - len(header.keep)
@@ -394,7 +270,7 @@ def _leading(leading_order: int | None, order: int | None) -> int:
         raise TypeError("neither leading_order nor keep is set: give one of them")
     leading = integer("leading_order", leading_order)
     if leading < 0 or (order is not None and leading > order):
-        raise InvalidRequest(f"the leading block has order {leading}, the matrix {order}: give 0 to {order}")
+        raise InvalidRequest(f"leading_order is {leading}: give 0 to {'n' if order is None else order}")
     return leading
 
 
@@ -402,12 +278,12 @@ def _kept(keep: Any, payload: _payload.Payload) -> list[int]:
     """Check the unknowns of A22."""
     if payload.spec.HasField("dense"):
         raise InvalidRequest(
-            "keep= needs a sparse matrix: give scipy.sparse.csr_array(A), or order the unknowns so that "
-            "those to eliminate come first, and give their number as leading_order="
+            "keep= needs a sparse matrix: give scipy.sparse.csr_array(A). For a dense matrix, place the "
+            "unknowns to eliminate first, and give their number by leading_order="
         )
     unknowns = [integer("keep", index, bits=32) for index in keep]
     if not unknowns:  # on the wire an empty list equals an unset field
-        raise InvalidRequest("keep names no unknown that is to stay")
+        raise InvalidRequest("keep is empty: give at least one unknown")
     return unknowns
 
 
@@ -425,111 +301,3 @@ def rref(A: Any, **options: Any) -> Call[EchelonForm]:
         file=_payload.path_of(A),
         **call_options(**call),
     )
-
-
-def get_factors(record: FactorRecord) -> Call[PackedFactors]:
-    """Build GetFactors for a dense factor."""
-    if record.sparse is not None:
-        raise InvalidRequest("the matrix stayed sparse: to_sparse_lu() has its factors")
-    request = service.GetFactorsRequest(handle=record.handle, include_ipiv=True)
-    return Call("GetFactors", request.SerializeToString(), lambda: FactorsReply(record.n))
-
-
-def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
-    """Build GetFactors for a sparse factor. Raises Singular if there is none."""
-    if record.singular_reason not in (None, "zero_pivot"):
-        raise Singular(
-            f"there are no factors: the matrix is singular by its pattern ({record.singular_reason})"
-        )
-    if record.sparse is None:
-        raise InvalidRequest("the matrix was factored in its dense form: to_lu() has its factors")
-    request = service.GetFactorsRequest(handle=record.handle, take_sparse=True)
-    return Call("GetFactors", request.SerializeToString(), lambda: SparseFactorsReply(record.n))
-
-
-def list_factors(name: str, page_token: str) -> Call[FactorPage]:
-    """Build ListFactors for one page."""
-    request = service.ListFactorsRequest(name=text("name", name), page_token=page_token)
-    return _unary("ListFactors", request, service.ListFactorsResponse, _messages.factor_page)
-
-
-def known_by(handle: str) -> str:
-    """Return `handle`. Raises HandleExpired if it cannot be a handle, like most names."""
-    if handle and _HANDLE.fullmatch(text("handle", handle)) is None:
-        raise HandleExpired(
-            f"{handle!r} is not a handle, which has 26 characters of a-z and 2-7. If it is a name, "
-            f"factors({handle!r}) lists the factors with it, the newest first"
-        )
-    return handle
-
-
-def describe(handle: str) -> Call[FactorRecord]:
-    """Build DescribeFactor."""
-    return _unary(
-        "DescribeFactor",
-        service.DescribeFactorRequest(handle=text("handle", handle)),
-        service.DescribeFactorResponse,
-        lambda response: _messages.factor_record(response.factor),
-    )
-
-
-def get_iterations(handle: str, page_token: str) -> Call[service.IterationPage]:
-    """Build DescribeFactor with one page of counts."""
-    request = service.DescribeFactorRequest(
-        handle=handle, iterations=service.IterationPageRequest(page_token=page_token)
-    )
-    return _unary(
-        "DescribeFactor", request, service.DescribeFactorResponse, lambda response: response.iterations
-    )
-
-
-def renew(handle: str, lease: _options.Lease | None) -> Call[datetime.datetime]:
-    """Build RenewLease."""
-    request = service.RenewLeaseRequest(
-        handle=text("handle", handle), lease=None if lease is None else duration(lease)
-    )
-    return _unary("RenewLease", request, service.RenewLeaseResponse, _messages.lease_end)
-
-
-def release(handle: str) -> Call[None]:
-    """Build ReleaseFactor. Not retried after a lost connection: the second reply would be NOT_FOUND."""
-    return _unary(
-        "ReleaseFactor",
-        service.ReleaseFactorRequest(handle=text("handle", handle)),
-        service.ReleaseFactorResponse,
-        lambda response: None,
-        RetryClass.REFUSED_ONLY,
-    )
-
-
-def estimate_again(handle: str, **options: Any) -> Call[Estimate]:
-    """Build EstimateFactorize for a matrix with the pattern of a sparse factor's matrix."""
-    [how] = distribute(options, factorize_options)
-    request = service.EstimateFactorizeRequest(
-        handle=text("handle", handle), options=factorize_options(**how)
-    )
-    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _messages.estimate)
-
-
-def estimate(n: int, matrix_dtype: npt.DTypeLike, nnz: int | None, **options: Any) -> Call[Estimate]:
-    """Build EstimateFactorize."""
-    [how] = distribute(options, factorize_options)
-    request = service.EstimateFactorizeRequest(
-        n=integer("n", n),
-        nnz=None if nnz is None else integer("nnz", nnz),
-        matrix_dtype=_payload.dtype_code(matrix_dtype),
-        options=factorize_options(**how),
-    )
-    return _unary("EstimateFactorize", request, service.EstimateFactorizeResponse, _messages.estimate)
-
-
-def server_info() -> Call[ServerInfo]:
-    """Build GetServerInfo."""
-    request = service.GetServerInfoRequest()
-    return _unary("GetServerInfo", request, service.GetServerInfoResponse, _messages.server_info)
-
-
-def _unary(
-    method: str, request: Any, response: Any, make: Any, retry: RetryClass = RetryClass.IDEMPOTENT
-) -> Call[Any]:
-    return Call(method, request.SerializeToString(), lambda: UnaryReply(response, make), retry, unary=True)

@@ -56,7 +56,7 @@ class Settings:
         if named is not None:
             found = replace(found, address=named.address)._fill_from(named)
         elif not self.tls and any((self.ca, self.cert, self.key, self.server_name)):
-            raise InvalidRequest("ca, cert, key and server_name go with tls=True")
+            raise InvalidRequest("ca, cert, key and server_name need TLS: give tls=True")
         if found.tls is None:
             found = replace(found, tls=any((found.ca, found.cert, found.key, found.server_name)))
         return found
@@ -118,7 +118,7 @@ def _environment() -> Settings:
     }
     switch = os.environ.get("CROUT_TLS", "").lower()
     if switch not in ("", "0", "false", "off", "no", "1", "true", "on", "yes"):
-        raise InvalidRequest(f"CROUT_TLS={switch!r} is neither true nor false: set it to one of them")
+        raise InvalidRequest(f"CROUT_TLS={switch!r} is not a boolean: set it to true or false")
     tls = True if switch in ("1", "true", "on", "yes") else None
     return Settings(tls=tls, **value)
 
@@ -136,11 +136,11 @@ def _find(address: str) -> Settings | None:
             servers = _Reader(path).read(_text_of(path))
         except UnreadableFile as failure:
             if isinstance(failure.__cause__, FileNotFoundError):
-                raise InvalidRequest(f"no file {path} of servers, and {error}") from None
+                raise InvalidRequest(f"the file of servers {path} does not exist, and {error}") from None
             raise
         if address not in servers:
             names = ", ".join(sorted(servers)) or "none"
-            raise InvalidRequest(f"no server {address!r} in {path} (it has {names}), and {error}") from None
+            raise InvalidRequest(f"{path} has no server {address!r} (it has {names}), and {error}") from None
         return servers[address]
 
 
@@ -154,7 +154,7 @@ def _text_of(path: Path) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidRequest(f"{path} line {line}: not UTF-8: save the file as such") from None
+        raise InvalidRequest(f"{path} line {line}: the text is not UTF-8: save the file as UTF-8") from None
 
 
 class _Reader:
@@ -180,10 +180,13 @@ class _Reader:
             if isinstance(value, dict):
                 inner = f"{name}.{key}" if name else key
                 if not _NAME.fullmatch(inner):
-                    raise self._refusal("a name has 1 to 64 of [A-Za-z0-9_.-]", inner)
+                    raise self._refusal(
+                        f"the name {inner[:64]!r} is invalid: give 1 to 64 characters of [A-Za-z0-9_.-]",
+                        inner,
+                    )
                 self._read_table(inner, value)
             elif not name:
-                raise self._refusal("it belongs to no server: begin with [NAME]", name, key)
+                raise self._refusal(f"{key[:64]!r} belongs to no server: write [NAME] before it", name, key)
             else:
                 try:
                     values[key] = self._value(key, value)
@@ -192,9 +195,9 @@ class _Reader:
         if not values and (table or not name):
             return
         if "address" not in values:
-            raise self._refusal(f"[{name}] ends without an address", name)
+            raise self._refusal(f'[{name}] has no address: add address = "HOST:PORT"', name)
         if name in self._servers:
-            raise self._refusal(f"a second [{name}]", name)
+            raise self._refusal(f"[{name}] is a duplicate: rename or remove it", name)
         self._servers[name] = Settings(**values)
 
     def _refusal(self, why: object, name: str, key: str | None = None) -> InvalidRequest:
@@ -213,16 +216,19 @@ class _Reader:
     def _value(self, key: str, value: object) -> str | bool | None:
         if key == "tls":
             if not isinstance(value, bool):
-                raise ValueError("tls is true or false")
+                raise ValueError("tls is not a boolean: write true or false")
             return value or None
         if key == "token":
-            raise ValueError('no tokens here: put it into a file of mode 600, and give token_file = "PATH"')
+            raise ValueError(
+                'token is not allowed: write the token to a file of mode 600, and give token_file = "PATH"'
+            )
         if key not in _TEXTS:
             raise ValueError(
-                f"{key[:64]!r} is none of address, tenant, tls, ca, cert, key, server_name, token_file"
+                f"the key {key[:64]!r} is unknown: use address, tenant, tls, ca, cert, key, server_name or "
+                "token_file"
             )
         if not isinstance(value, str) or re.search(r"[\x00-\x1f\x7f]", value):
-            raise ValueError(f'{key} is a string without control characters: key = "value"')
+            raise ValueError(f'{key} is not a string without control characters: write {key} = "VALUE"')
         if key == "address":
             check_address(value)
         if key == "tenant":
@@ -230,7 +236,7 @@ class _Reader:
         if key not in _PATHS:
             return value
         if not value:
-            raise ValueError("an empty path")
+            raise ValueError(f"{key} is an empty path: give the path of a file")
         if value.startswith("~/"):
             return os.environ.get("HOME", "") + value[1:]
         return str(self._path.parent / value)
@@ -247,7 +253,7 @@ def check_address(address: str) -> None:
     start with one of `_SCHEMES`. Only gRPC checks the rest of a target.
     """
     if not address:
-        raise InvalidRequest("the server's address is empty: write host:port, [IPv6]:port or unix:PATH")
+        raise InvalidRequest(f"the server's address is empty: {_FORMS}")
     if why := _address_fault(address):
         raise InvalidRequest(f"the server's address {address!r} {why}: {_FORMS}")
 
@@ -265,7 +271,7 @@ def is_local(address: str) -> bool:
 def check_tenant(tenant: str) -> None:
     """Raise InvalidRequest unless `tenant` is 1 to 64 characters of [A-Za-z0-9_.-]."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", tenant):
-        raise InvalidRequest(f"the tenant {tenant!r} is no name of 1 to 64 of [A-Za-z0-9_.-]")
+        raise InvalidRequest(f"the tenant {tenant!r} is invalid: give 1 to 64 characters of [A-Za-z0-9_.-]")
 
 
 def _address_fault(address: str) -> str:
@@ -273,16 +279,16 @@ def _address_fault(address: str) -> str:
         if address.startswith(scheme):
             return "ends after its scheme" if address == scheme else ""
     if not re.fullmatch("[!-~]+", address):
-        return "has characters that are no printable ASCII"
+        return "has characters other than printable ASCII"
     if "/" in address:
-        return "is no host and port"
+        return "is not a host and a port"
     host, colon, port = address.rpartition(":")
     if not colon or re.fullmatch(r"\[.*\]", address):
         return "has no port"
     if not host:
         return "has no host"
     if ":" in re.sub(r"^\[.+\]$", "", host) or host == "[]":
-        return "has an IPv6 address that is not in brackets"
+        return "has an IPv6 address without brackets"
     if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
         return "has no port from 1 to 65535"
     return ""
@@ -310,7 +316,7 @@ def read_file(path: str | os.PathLike[str], what: str, *, advice: str = "", writ
     content, mode = _read(path, what, advice)
     if not writers and mode & 0o022:
         raise InvalidRequest(
-            f"others can write {path} (mode {mode:03o}), and could redirect tokens: chmod 600 it"
+            f"others can write {path} (mode {mode:03o}) and could redirect tokens: run chmod 600 {path}"
         )
     return content
 
@@ -319,7 +325,7 @@ def read_secret(path: str | os.PathLike[str], what: str, *, advice: str = "") ->
     """Like `read_file`, for a file that only its owner may access; otherwise raises InvalidRequest."""
     content, mode = _read(path, what, advice)
     if mode & 0o077:
-        raise InvalidRequest(f"others can read the {what} {path} (mode {mode:03o}): chmod 600 it")
+        raise InvalidRequest(f"others can read the {what} {path} (mode {mode:03o}): run chmod 600 {path}")
     return content
 
 
@@ -342,7 +348,7 @@ class Tls:
     server_name: str | None = None  # not a path: the name in the server's certificate
 
     def channel_options(self) -> list[tuple[str, Any]]:
-        """Channel options."""
+        """Return the options of a channel."""
         return [] if self.server_name is None else [("grpc.ssl_target_name_override", self.server_name)]
 
 
@@ -352,10 +358,10 @@ def make_tls(
     """Check the TLS arguments of `connect`. Raises InvalidRequest and UnreadableFile."""
     if not tls:
         if ca is not None or cert is not None or key is not None:
-            raise InvalidRequest("ca, cert and key go with tls=True")
+            raise InvalidRequest("ca, cert and key need TLS: give tls=True")
         return None
     if (cert is None) != (key is None):
-        raise InvalidRequest("a client's certificate and its key go together: give both")
+        raise InvalidRequest("only one of cert and key is set: give both")
     made = Tls(ca, cert, key, server_name)
     credentials(made)  # reports unreadable files at once
     return made
@@ -392,7 +398,7 @@ def _check_pair(cert: str, key: str) -> None:
 
 def _pem(path: str, text: bytes) -> bytes:
     if b"-----BEGIN " not in text:
-        raise InvalidRequest(f"{path} is no PEM file: it has no BEGIN line")
+        raise InvalidRequest(f"{path} is not a PEM file: it has no BEGIN line")
     return text
 
 
@@ -417,11 +423,11 @@ def make_token(token: str | None, token_file: str | None, address: str, tls: boo
     if token is None and token_file is None:
         return None
     if token is not None and token_file is not None:
-        raise InvalidRequest("both token and token_file are set: leave one of them out")
+        raise InvalidRequest("both token and token_file are set: omit one of them")
     if not tls and not is_local(address):
         raise InvalidRequest(
-            f"a token for {address} could be read on its way: give tls=True too, or the address of a "
-            "Unix socket or of loopback"
+            f"the token would be sent to {address} unencrypted: give tls=True, or the address of a Unix "
+            "socket or of loopback"
         )
     made = Token(token, token_file)
     made.read()  # reports an invalid token at once
@@ -431,5 +437,5 @@ def make_token(token: str | None, token_file: str | None, address: str, tls: boo
 def _checked_token(token: str) -> str:
     # The error does not quote the text, which may be a mistyped token.
     if not re.fullmatch("[!-~]{1,4096}", token):
-        raise InvalidRequest("the token is not 1 to 4096 printable ASCII characters without spaces")
+        raise InvalidRequest("the token is invalid: give 1 to 4096 printable ASCII characters without spaces")
     return token

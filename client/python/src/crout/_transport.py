@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs calls over a gRPC channel, on the calling thread or on an asyncio event loop."""
+"""Runs calls over a gRPC channel, on the calling thread."""
 
 from __future__ import annotations
 
-import asyncio
+import atexit
 import contextlib
 import itertools
 import math
+import os
 import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
-import grpc.aio
 
 from crout._call import Attempts, Call, ProgressBar, ProgressReport, Reply, RetryPolicy, RoundCall, RoundReply
 from crout._diagnostics import error_from
@@ -44,8 +45,8 @@ CHANNEL_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.http2.max_pings_without_data", 0),
 ]
 
-# Largest number of seconds to wait for the server's end of a closed series.
-LEAVE_SECONDS = 2.0
+# Largest number of seconds to wait until the server ends a closed series.
+CLOSE_SECONDS = 2.0
 
 # A call with a single request message runs on the calling thread, which saves about 100 us.
 _SINGLE_THREADED = ("SingleThreadedUnaryStream", 1)
@@ -68,6 +69,10 @@ class Server:
         if self.token is not None:
             pairs.append(("authorization", f"Bearer {self.token.read()}"))
         return pairs
+
+    def channel_options(self) -> list[tuple[str, Any]]:
+        """Return the options of channels to the server."""
+        return [*CHANNEL_OPTIONS, *(self.tls.channel_options() if self.tls is not None else ())]
 
     def time_limit(self, call: Call[Any]) -> float | None:
         """Return the seconds for a call; None: no limit."""
@@ -140,13 +145,11 @@ class Transport:
         self._server = server
         self._closed = False
         self._metadata = server.metadata()
-        options = [*CHANNEL_OPTIONS, _SINGLE_THREADED]
+        options = [*server.channel_options(), _SINGLE_THREADED]
         self._channel = (
             grpc.insecure_channel(server.address, options=options)
             if server.tls is None
-            else grpc.secure_channel(
-                server.address, credentials(server.tls), options=[*options, *server.tls.channel_options()]
-            )
+            else grpc.secure_channel(server.address, credentials(server.tls), options=options)
         )
 
     def close(self) -> None:
@@ -252,7 +255,7 @@ class Rounds:
             deadline = _Deadline(self._transport.server.time_limit(call), self._cancel)
             failure: Exception
             try:
-                if self._running is None:  # must exist before the timeout starts, which cancels it
+                if self._running is None:  # must exist before the timeout starts, because it cancels the call
                     self._running = self._transport.start(self._path, self._messages())
                 with deadline:
                     self._exchange(outgoing, reply, report)
@@ -260,7 +263,10 @@ class Rounds:
             except grpc.RpcError as status:
                 failure = outgoing.error or self._transport.failure(status)
                 if deadline.passed and isinstance(failure, Cancelled):
-                    failure = DeadlineExceeded("the step's timeout passed", code="DEADLINE_EXCEEDED")
+                    failure = DeadlineExceeded(
+                        "the timeout of the step passed: give the series a longer timeout=",
+                        code="DEADLINE_EXCEEDED",
+                    )
             except ValueError as error:  # raised by gRPC for a closed channel
                 failure = _closed(error)
             raise failure
@@ -268,7 +274,7 @@ class Rounds:
     def close(self) -> bool:
         """End the call. Returns whether the server can still be called.
 
-        Waits at most LEAVE_SECONDS for the server's end, then cancels the call. While the interpreter shuts
+        Waits at most CLOSE_SECONDS for the server's end, then cancels the call. While the interpreter shuts
         down, the server cannot be called: gRPC's threads no longer run and may have held locks. The call
         then ends with its connection.
         """
@@ -279,7 +285,7 @@ class Rounds:
             return True
         ended = threading.Event()
         # gRPC does not accept a callback for a call that has ended.
-        in_order = not self._running.add_callback(ended.set) or ended.wait(LEAVE_SECONDS)
+        in_order = not self._running.add_callback(ended.set) or ended.wait(CLOSE_SECONDS)
         self._cancel()
         self._running = None
         return in_order
@@ -335,7 +341,7 @@ class _Deadline:
 
 def closed_error() -> CroutError:
     """Make the exception of calls of a closed client, including calls that were running."""
-    return Cancelled("the client is closed: connect anew")
+    return Cancelled("the client is closed: connect again")
 
 
 def _closed(error: ValueError) -> Exception:
@@ -346,175 +352,23 @@ def _closed(error: ValueError) -> Exception:
     return error
 
 
-class AsyncTransport:
-    """Like `Transport`, for the event loop of its first call."""
+_unfinished: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._metadata = server.metadata()
-        self._channel: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None  # event loop of the channel
-        self._closed = False
-
-    async def close(self) -> None:
-        """Close the connection; running calls are cancelled."""
-        self._closed = True
-        if self._channel is not None:
-            await self._channel.close()
-
-    @property
-    def server(self) -> Server:
-        """The server of the connection."""
-        return self._server
-
-    def start(self, path: str) -> Any:
-        """Like `Transport.start`, for messages that are written one by one."""
-        self._open()
-        return self._channel.stream_stream(path)(metadata=self._metadata)
-
-    async def run(self, call: Call[T]) -> T:
-        """See `Transport.run`."""
-        self._open()
-        attempts = self._server.attempts(call)
-        with report_for(call) as report:
-            while True:
-                reply = call.reply()
-                try:
-                    await self._attempt(call, reply, report, attempts.begin())
-                    return reply.finish()
-                except CroutError as error:
-                    reply.explain(error)
-                    call.name_file(error)
-                    delay = attempts.delay_after(error, reply.repeatable)
-                await asyncio.sleep(delay)
-
-    def _open(self) -> None:
-        """Make the channel, if there is none. Raises CroutError if it is closed or of another loop."""
-        if self._closed:
-            raise closed_error()
-        if self._channel is None:
-            self._loop = asyncio.get_running_loop()
-            address, tls = self._server.address, self._server.tls
-            self._channel = (
-                grpc.aio.insecure_channel(address, CHANNEL_OPTIONS)
-                if tls is None
-                else grpc.aio.secure_channel(
-                    address, credentials(tls), [*CHANNEL_OPTIONS, *tls.channel_options()]
-                )
-            )
-        if self._loop is not asyncio.get_running_loop():
-            raise CroutError(
-                "the client belongs to another event loop, that of its first call: connect in each "
-                "loop, inside the coroutine that asyncio.run runs",
-                code="FAILED_PRECONDITION",
-            )
-
-    async def _attempt(
-        self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None
-    ) -> None:
-        outgoing = Outgoing(call, report)
-        first, several = first_two(iter(outgoing))
-        path = SERVICE + call.method
-        options = {"timeout": timeout, "metadata": self._metadata}
-        try:
-            if call.unary:
-                reply.feed(await self._channel.unary_unary(path)(first, **options))
-                return
-            # On the wire a stream of one message equals a unary call.
-            running = (
-                self._channel.unary_stream(path)(first, **options)
-                if several is None
-                else self._channel.stream_stream(path)(several, **options)
-            )
-            outgoing.cancel = running.cancel
-            await self._receive(running, reply, report)
-        except asyncio.CancelledError:
-            if outgoing.error is not None:  # this error cancelled the call, not the caller
-                raise outgoing.error from None
-            if self._closed and not _cancelled_by_its_caller():
-                raise closed_error() from None
-            raise
-        except grpc.RpcError as status:
-            raise self._server.error(status) from None
-
-    async def _receive(self, running: Any, reply: Reply[T], report: ProgressReport) -> None:
-        try:
-            async for message in running:
-                phase = reply.feed(message)
-                if phase is not None:
-                    report.on_phase(phase)
-        except BaseException:
-            running.cancel()
-            raise
+# A child process does not close iterators of its parent.
+os.register_at_fork(after_in_child=_unfinished.clear)
 
 
-class AsyncRounds:
-    """Like `Rounds`; one task at a time may use it."""
+def closed_at_exit(iterator: Generator[T, None, None]) -> Generator[T, None, None]:
+    """Register the iterator, so that it is closed at exit if it still exists.
 
-    def __init__(self, transport: AsyncTransport, method: str) -> None:
-        self._transport = transport
-        self._path = SERVICE + method
-        self._running: Any = None
-
-    async def exchange(self, call: RoundCall[T]) -> T:
-        """See `Rounds.exchange`."""
-        with report_for(call) as report:
-            reply = call.reply()
-            try:
-                await asyncio.wait_for(
-                    self._exchange(call, reply, report), self._transport.server.time_limit(call)
-                )
-                return reply.finish()
-            except asyncio.TimeoutError:
-                raise DeadlineExceeded("the step's timeout passed", code="DEADLINE_EXCEEDED") from None
-            except grpc.RpcError as status:
-                raise self._transport.server.error(status) from None
-
-    async def close(self) -> None:
-        """See `Rounds.close`."""
-        if self._running is None:
-            return
-        with contextlib.suppress(grpc.RpcError, asyncio.TimeoutError, asyncio.InvalidStateError):
-            await self._running.done_writing()
-            await asyncio.wait_for(self._running.read(), LEAVE_SECONDS)
-        self._running.cancel()
-        self._running = None
-
-    async def _exchange(self, call: RoundCall[T], reply: RoundReply[T], report: ProgressReport) -> None:
-        if self._running is None:
-            self._running = self._transport.start(self._path)
-        sending = asyncio.ensure_future(self._send(call, report))
-        try:
-            while not reply.done:
-                message = await self._running.read()
-                if message is grpc.aio.EOF:
-                    raise ProtocolError("the server ended the stream before its reply")
-                phase = reply.feed(message)
-                if phase is not None:
-                    report.on_phase(phase)
-            await sending  # not cancelled: the request has been sent, and cancelling a write ends the stream
-        except BaseException:
-            self._running.cancel()
-            self._running = None  # another read of the ended call would raise CancelledError
-            sending.cancel()
-            (error,) = await asyncio.gather(sending, return_exceptions=True)
-            ended = (grpc.RpcError, asyncio.InvalidStateError, asyncio.CancelledError)
-            if isinstance(error, BaseException) and not isinstance(error, ended):
-                raise error from None  # the error of reading the payload
-            raise
-
-    async def _send(self, call: RoundCall[T], report: ProgressReport) -> None:
-        try:
-            for message, sent in call.messages():
-                await self._running.write(message)
-                report.on_sent(sent)
-        except Exception:
-            if self._running is not None:
-                self._running.cancel()  # ends the wait for the reply
-            raise
+    Its destructor would run too late: while modules are torn down, gRPC's threads do not run.
+    """
+    _unfinished.add(iterator)
+    return iterator
 
 
-def _cancelled_by_its_caller() -> bool:
-    """Whether the current task may have been cancelled, not only gRPC's call."""
-    cancelling = getattr(asyncio.current_task(), "cancelling", None)  # Python 3.11 and newer
-    return cancelling is None or cancelling() > 0
+@atexit.register
+def _close_all() -> None:
+    for iterator in list(_unfinished):
+        with contextlib.suppress(ValueError):  # another thread is running it
+            iterator.close()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles protobuf's wire format directly, so that few copies of matrix bytes are made.
+"""Handles protobuf's wire format directly, so that matrix bytes are copied as little as possible.
 
-Matrix bytes are copied once into a message: the key and length of the `bytes` field are written before the
-caller's memory. They are not copied out of a message: a received field is a view of the memory in which
-gRPC received it. Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a
+A matrix is copied once into a message: the key and length of the `bytes` field are written before the
+caller's memory. It is not copied out of a message: a received field is a view of the memory in which gRPC
+received it. Both rely only on the encoding (https://protobuf.dev/programming-guides/encoding): a
 message is a sequence of fields in any order. A length-delimited field is its key, (number << 3) | 2, then
 its length as a varint, then its bytes.
 """

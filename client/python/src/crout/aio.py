@@ -17,59 +17,36 @@ import abc
 import asyncio
 import contextlib
 import datetime
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
-import numpy as np
 import numpy.typing as npt
 
-from crout import _batch, _linalg, _messages, _options, _requests
-from crout._call import Call, RetryPolicy
-from crout._connection import pause, server_of
-from crout._diagnostics import (
-    warn_of_batch,
-    warn_of_batch_solution,
-    warn_of_complement,
-    warn_of_echelon_form,
-    warn_of_factor,
-    warn_of_step,
-)
-from crout._linalg import SparseFactors, known_determinant
+from crout import _handles, _options
+from crout._aio_transport import AsyncRounds, AsyncTransport
+from crout._call import Call, Steps
+from crout._connection import pause, server_of, takes_all
+from crout._diagnostics import warn_of_step
 from crout._options import (
-    BatchBothOptions,
     BatchOptions,
     BatchRefactorOptions,
-    BatchSolveOptions,
-    FactorAndSolveOptions,
     FactorizeOptions,
     Lease,
     LuFactorOptions,
     RefactorOptions,
-    RrefOptions,
     SchurOptions,
     SeriesOptions,
-    SolveOptions,
 )
-from crout._transport import AsyncRounds, AsyncTransport, Server
-from crout.batch import BatchFactor, BatchView
+from crout._shared import BatchView, ClientBase, FactorView
+from crout._transport import Server
+from crout.batch import BatchFactor
 from crout.client import Client
 from crout.errors import CroutError, HandleExpired
-from crout.factor import Factor, FactorView, Held, checked_factor, handle_of
-from crout.results import (
-    BatchRecord,
-    BatchSolution,
-    Complement,
-    EchelonForm,
-    Estimate,
-    FactorRecord,
-    Iterations,
-    SeriesStep,
-    ServerInfo,
-    SlogDet,
-    Solution,
-)
+from crout.factor import Factor, Held
+from crout.results import Complement, SeriesStep
+from crout.series import Series, systems
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -77,11 +54,30 @@ if TYPE_CHECKING:
 __all__ = ["AsyncBatchFactor", "AsyncClient", "AsyncFactor", "connect"]
 
 Array = npt.NDArray[Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _like(namesake: Any) -> Callable[[_F], _F]:
+def _awaited(
+    method: Callable[Concatenate[Any, P], R],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """Make an asynchronous method from a synchronous method that returns the result of ``_run``.
+
+    At run time the body is shared: ``_run`` of an asynchronous client returns a coroutine.
+    """
+
+    @functools.wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
+        running: Any = method(self, *args, **options)
+        result: R = await running
+        return result
+
+    return awaited
+
+
+def _documented(namesake: Any) -> Callable[[_F], _F]:
     """Copy the signature and the docstring of the synchronous function."""
 
     def decorate(function: _F) -> _F:
@@ -95,7 +91,7 @@ def _like(namesake: Any) -> Callable[[_F], _F]:
 
 
 class AsyncHeld(abc.ABC):
-    """An object on the server with a handle. ``async with`` renews its lease and then releases it."""
+    """A factor or batch on the server. ``async with`` renews its lease and then releases it."""
 
     _client: AsyncClient
     _lease: Lease | None
@@ -104,7 +100,7 @@ class AsyncHeld(abc.ABC):
     @property
     @abc.abstractmethod
     def handle(self) -> str:
-        """The object's identifier on the server."""
+        """The identifier on the server; any client of the tenant can use it."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the renewal, which belongs to the original."""
@@ -125,7 +121,7 @@ class AsyncHeld(abc.ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release the object. It is not an error if the server no longer has it."""
+        """Release the factor. It is not an error if the server no longer has it."""
         try:
             await self.release()
         except HandleExpired:
@@ -139,30 +135,28 @@ class AsyncHeld(abc.ABC):
         while True:
             await asyncio.sleep(pause(lease, failed))
             try:
-                await self._client._run(_requests.renew(self.handle, lease))
+                await self._client._run(_handles.renew(self.handle, lease))
                 failed = False
             except HandleExpired:
                 return  # the next use of the factor reports the error
             except CroutError:
                 failed = True
 
-    @_like(Held.describe)
-    async def describe(self) -> FactorRecord:
-        return await self._client._run(_requests.describe(self.handle))
+    describe = _awaited(Held.describe)
 
-    @_like(Held.renew)
+    @_documented(Held.renew)
     async def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        end = await self._client._run(_requests.renew(self.handle, lease))
+        end = await self._client._run(_handles.renew(self.handle, lease))
         self._lease = lease
         if self._renewal is not None:
             await self._stop_renewing()
             await self.__aenter__()
         return end
 
-    @_like(Held.release)
+    @_documented(Held.release)
     async def release(self) -> None:
         await self._stop_renewing()
-        await self._client._run(_requests.release(self.handle))
+        await self._client._run(_handles.release(self.handle))
 
     async def _stop_renewing(self) -> None:
         renewal, self._renewal = self._renewal, None
@@ -180,175 +174,54 @@ class AsyncFactor(FactorView, AsyncHeld):
     ``crout.connect(address).factor(f.handle).as_linear_operator()``.
     """
 
-    def __init__(self, client: AsyncClient, record: FactorRecord, lease: Lease | None = None) -> None:
-        super().__init__(record, lease)
-        self._client = client
+    _client: AsyncClient
 
-    @overload
-    async def solve(
-        self, b: Any, *, full_output: Literal[False] = False, **options: Unpack[SolveOptions]
-    ) -> Array: ...
-    @overload
-    async def solve(
-        self, b: Any, *, full_output: Literal[True], **options: Unpack[SolveOptions]
-    ) -> Solution: ...
-    @overload
-    async def solve(
-        self, b: Any, *, full_output: bool, **options: Unpack[SolveOptions]
-    ) -> Array | Solution: ...
+    solve = _awaited(Factor.solve)
+    to_lu = _awaited(Factor.to_lu)
+    to_lu_piv = _awaited(Factor.to_lu_piv)
+    to_sparse_lu = _awaited(Factor.to_sparse_lu)
+    estimate = _awaited(Factor.estimate)
+    slogdet = _awaited(Factor.slogdet)
+    det = _awaited(Factor.det)
+    iterations = _awaited(Factor.iterations)
 
-    @_like(Factor.solve)
-    async def solve(
-        self, b: Any, *, full_output: bool = False, **options: Unpack[SolveOptions]
-    ) -> Array | Solution:
-        solution = await self._solve(b, **options)
-        return solution if full_output else solution.x
-
-    async def _solve(self, b: Any, **options: Any) -> Solution:
-        return await self._client._run(_requests.solve(self.record, b, **options))
-
-    @_like(Factor.refactor)
+    @_documented(Factor.refactor)
     async def refactor(self, A: Any, **options: Unpack[RefactorOptions]) -> Self:
-        self.record = await self._client._run(_requests.refactorize(self.record, A, **options))
-        warn_of_factor(self.record)
-        return self
+        factor: Self = await self._client._run(self._refactor(A, options))
+        return factor
 
     @property
     def rcond(self) -> Awaitable[float]:
         """Like `crout.Factor.rcond`; awaited."""
-        return self._rcond()
-
-    async def _rcond(self) -> float:
-        steps = _linalg.estimate_rcond(self.record)
-        try:
-            question = next(steps)
-            while True:
-                if question is None:
-                    question = steps.send(await self.describe())
-                else:
-                    b, trans = question
-                    question = steps.send(await self._solve(b, trans=trans, verify=False))
-        except StopIteration as end:
-            return self._keep_rcond(end.value)
-
-    @_like(Factor.to_lu)
-    async def to_lu(self) -> tuple[Array, Array, Array]:
-        return (await self._download()).plu()
-
-    @_like(Factor.to_lu_piv)
-    async def to_lu_piv(self) -> tuple[Array, Array]:
-        return (await self._download()).lu_piv()
-
-    @_like(Factor.estimate)
-    async def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
-        return await self._client._run(_requests.estimate_again(self.handle, **options))
-
-    @_like(Factor.to_sparse_lu)
-    async def to_sparse_lu(self) -> SparseFactors:
-        return await self._client._run(_requests.get_sparse_factors(self.record))
-
-    async def _download(self) -> _linalg.PackedFactors:
-        return await self._client._run(_requests.get_factors(self.record))
-
-    @_like(Factor.slogdet)
-    async def slogdet(self) -> SlogDet:
-        known = known_determinant(self.record)
-        if known is not None:
-            return known
-        factors = await (self._download() if self.record.sparse is None else self.to_sparse_lu())
-        return factors.slogdet()
-
-    @_like(Factor.det)
-    async def det(self) -> complex:
-        sign, logarithm = await self.slogdet()
-        return sign * float(np.exp(logarithm))
-
-    @_like(Factor.iterations)
-    async def iterations(self) -> Iterations:
-        pages = [await self._client._run(_requests.get_iterations(self.handle, ""))]
-        while pages[-1].next_page_token:
-            token = pages[-1].next_page_token
-            pages.append(await self._client._run(_requests.get_iterations(self.handle, token)))
-        return _messages.iterations(pages)
+        return self._client._run(self._estimate_rcond())
 
 
 class AsyncBatchFactor(BatchView, AsyncHeld):
-    """LU factorizations of many matrices on the server, as `crout.BatchFactor`."""
+    """LU factorizations of many matrices on the server, like `crout.BatchFactor`."""
 
-    def __init__(self, client: AsyncClient, record: BatchRecord, lease: Lease | None = None) -> None:
-        super().__init__(record, lease)
-        self._client = client
+    _client: AsyncClient
 
-    @overload
-    async def solve(
-        self,
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: Literal[False] = False,
-        **options: Unpack[BatchSolveOptions],
-    ) -> list[Array]: ...
-    @overload
-    async def solve(
-        self,
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: Literal[True],
-        **options: Unpack[BatchSolveOptions],
-    ) -> BatchSolution: ...
+    solve = _awaited(BatchFactor.solve)
+    to_lu = _awaited(BatchFactor.to_lu)
+    to_lu_piv = _awaited(BatchFactor.to_lu_piv)
 
-    @_like(BatchFactor.solve)
-    async def solve(
-        self,
-        b: Iterable[Any],
-        members: Iterable[int] | None = None,
-        *,
-        full_output: bool = False,
-        **options: Unpack[BatchSolveOptions],
-    ) -> list[Array] | BatchSolution:
-        solution = await self._client._run(_batch.solve(self.record, b, members, **options))
-        warn_of_batch_solution(solution)
-        return solution if full_output else solution.x
-
-    @_like(BatchFactor.refactor)
+    @_documented(BatchFactor.refactor)
     async def refactor(self, matrices: Iterable[Any], **options: Unpack[BatchRefactorOptions]) -> Self:
-        self.record = await self._client._run(_batch.refactorize(self.record, matrices, **options))
-        warn_of_batch(self.record)
-        return self
-
-    @_like(BatchFactor.to_lu)
-    async def to_lu(self, member: int) -> tuple[Array, Array, Array]:
-        return (await self._client._run(_batch.get_member(self.record, member))).plu()
-
-    @_like(BatchFactor.to_lu_piv)
-    async def to_lu_piv(self, member: int) -> tuple[Array, Array]:
-        factors = await self._client._run(_batch.get_member(self.record, member))
-        return factors.lu, factors.piv
+        batch: Self = await self._client._run(self._refactor(matrices, options))
+        return batch
 
 
-def connect(
-    address: str | None = None,
-    tenant: str | None = None,
-    timeout: float | None = None,
-    *,
-    retry: RetryPolicy | None = None,
-    tls: bool | None = None,
-    ca: str | os.PathLike[str] | None = None,
-    cert: str | os.PathLike[str] | None = None,
-    key: str | os.PathLike[str] | None = None,
-    server_name: str | None = None,
-    token: str | None = None,
-    token_file: str | os.PathLike[str] | None = None,
-) -> AsyncClient:
+@takes_all(server_of)
+def connect(*args: Any, **options: Any) -> AsyncClient:
     """Like `crout.connect`; not awaited."""
-    return AsyncClient(
-        server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
-    )
+    return AsyncClient(server_of(*args, **options))
 
 
-class AsyncClient:
+class AsyncClient(ClientBase):
     """A client of a server, from `connect`; like `crout.Client`."""
+
+    _factor_type = AsyncFactor
+    _batch_type = AsyncBatchFactor
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -365,105 +238,56 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    @_like(Client.close)
+    @_documented(Client.close)
     async def close(self) -> None:
         await self._transport.close()
 
     def __repr__(self) -> str:
         return f"<crout.aio.AsyncClient of {self._server.address}>"
 
-    async def _run(self, call: Call[T]) -> T:
-        return await self._transport.run(call)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return AsyncClient, (self._server,)
+
+    async def _run(self, operation: Call[T] | Steps[T]) -> T:
+        """See `crout._connection.Connection._run`."""
+        steps = iter(operation)
+        try:
+            call = next(steps)
+            while True:
+                try:
+                    result = await self._transport.run(call)
+                except BaseException as error:
+                    call = steps.throw(error)
+                else:
+                    call = steps.send(result)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    solve = _awaited(Client.solve)
+    rref = _awaited(Client.rref)
+    slogdet = _awaited(Client.slogdet)
+    det = _awaited(Client.det)
+    describe = _awaited(Client.describe)
+    renew = _awaited(Client.renew)
+    release = _awaited(Client.release)
+    estimate = _awaited(Client.estimate)
+    server_info = _awaited(Client.server_info)
 
     @overload
     async def lu_factor(self, A: Sequence[Array], **options: Unpack[BatchOptions]) -> AsyncBatchFactor: ...
     @overload
     async def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> AsyncFactor: ...
 
-    @_like(Client.lu_factor)
+    @_documented(Client.lu_factor)
     async def lu_factor(self, A: Any, **options: Any) -> AsyncFactor | AsyncBatchFactor:
-        if not _batch.is_batch(A):
-            return await self._factor_matrix(A, **options)
-        record = await self._run(_batch.factorize(A, **options))
-        factor = AsyncBatchFactor(self, record, options.get("lease"))
-        # A factor with a request_id stays available for other calls with the id.
-        async with contextlib.nullcontext() if options.get("request_id") else _release_on_error(factor):
-            warn_of_batch(record)
+        factor: AsyncFactor | AsyncBatchFactor = await self._run(self._lu_factor(A, options))
         return factor
 
-    async def _factor_matrix(self, A: Any, **options: Any) -> AsyncFactor:
-        record = await self._run(_requests.factorize(A, **options))
-        factor = AsyncFactor(self, record, options.get("lease"))
-        async with contextlib.nullcontext() if options.get("request_id") else _release_on_error(factor):
-            warn_of_factor(record)
-        return factor
-
-    @overload
-    async def solve(
-        self,
-        A: Sequence[Array],
-        b: Iterable[Any],
-        *,
-        full_output: Literal[False] = False,
-        **options: Unpack[BatchBothOptions],
-    ) -> list[Array]: ...
-    @overload
-    async def solve(
-        self,
-        A: Sequence[Array],
-        b: Iterable[Any],
-        *,
-        full_output: Literal[True],
-        **options: Unpack[BatchBothOptions],
-    ) -> BatchSolution: ...
-    @overload
-    async def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: Literal[False] = False,
-        **options: Unpack[FactorAndSolveOptions],
-    ) -> Array: ...
-    @overload
-    async def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: Literal[True],
-        **options: Unpack[FactorAndSolveOptions],
-    ) -> Solution: ...
-    @overload
-    async def solve(
-        self, A: Any, b: Any, *, full_output: bool, **options: Unpack[FactorAndSolveOptions]
-    ) -> Array | Solution: ...
-
-    @_like(Client.solve)
-    async def solve(
-        self, A: Any, b: Any, *, full_output: bool = False, **options: Any
-    ) -> Array | Solution | list[Array] | BatchSolution:
-        if _batch.is_batch(A):
-            record, solutions = await self._run(_batch.factorize_and_solve(A, b, **options))
-            warn_of_batch(record)
-            warn_of_batch_solution(solutions)
-            return solutions if full_output else solutions.x
-        solution = await self._run(_requests.factorize_and_solve(A, b, **options))
-        return solution if full_output else solution.x
-
-    @_like(Client.lu_solve)
+    @_documented(Client.lu_solve)
     async def lu_solve(
-        self,
-        f: AsyncFactor | str,
-        b: Any,
-        trans: _options.Trans = 0,
-        **options: Any,
+        self, f: AsyncFactor | str, b: Any, trans: _options.Trans = 0, **options: Any
     ) -> Array:
-        factor = await self.factor(f) if isinstance(f, str) else checked_factor(f, AsyncFactor)
-        return (await factor._solve(b, trans=trans, **options)).x
+        return await self._run(self._lu_solve(f, b, trans, options))
 
     @overload
     async def schur_complement(
@@ -474,40 +298,15 @@ class AsyncClient:
         self, A: Any, *, keep: Iterable[int], **options: Unpack[FactorizeOptions]
     ) -> Complement: ...
 
-    @_like(Client.schur_complement)
+    @_documented(Client.schur_complement)
     async def schur_complement(
         self, A: Any, leading_order: int | None = None, *, keep: Iterable[int] | None = None, **options: Any
     ) -> tuple[Complement, AsyncFactor] | Complement:
-        complement = await self._run(_requests.schur_complement(A, leading_order, keep, **options))
-        if keep is not None:
-            warn_of_complement(complement)
-            return complement
-        factor = AsyncFactor(self, complement.record, options.get("lease"))
-        async with _release_on_error(factor):
-            warn_of_complement(complement)
-        return complement, factor
+        result: tuple[Complement, AsyncFactor] | Complement
+        result = await self._run(self._schur_complement(A, leading_order, keep, options))
+        return result
 
-    @_like(Client.rref)
-    async def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
-        form = await self._run(_requests.rref(A, **options))
-        warn_of_echelon_form(form)
-        return form
-
-    @_like(Client.slogdet)
-    async def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
-        options["determinant"] = True
-        factor = await self._factor_matrix(A, **options)
-        try:
-            return await factor.slogdet()
-        finally:
-            await factor.release()
-
-    @_like(Client.det)
-    async def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> complex:
-        sign, logarithm = await self.slogdet(A, **options)
-        return sign * float(np.exp(logarithm))
-
-    @_like(Client.series)
+    @_documented(Client.series)
     async def series(
         self,
         matrices: Iterable[Any],
@@ -517,11 +316,10 @@ class AsyncClient:
         start: AsyncFactor | None = None,
         **options: Unpack[SeriesOptions],
     ) -> AsyncIterator[SeriesStep]:
-        record = None if start is None else checked_factor(start, AsyncFactor).record
-        series = _requests.Series(record, options)
+        series = Series(None if start is None else self._checked(start).record, options)
         rounds = AsyncRounds(self._transport, "SolveSeries")
         try:
-            for A, b, guess in _requests.systems(matrices, rhs, x0):
+            for A, b, guess in systems(matrices, rhs, x0):
                 step = await rounds.exchange(series.step(A, b, guess))
                 warn_of_step(step)
                 yield step
@@ -531,55 +329,16 @@ class AsyncClient:
                 with contextlib.suppress(CroutError):  # the factor then lives until its lease ends
                     await self.release(series.factor.handle)
 
-    @_like(Client.describe)
-    async def describe(self, f: AsyncHeld | str) -> FactorRecord:
-        return await self._run(_requests.describe(handle_of(f, AsyncFactor, AsyncHeld)))
+    @_documented(Client.factor)
+    async def factor(self, handle: str) -> AsyncFactor:
+        factor: AsyncFactor = await self._run(self._attach(handle))
+        return factor
 
-    @_like(Client.renew)
-    async def renew(self, f: AsyncHeld | str, lease: Lease | None = None) -> datetime.datetime:
-        return await self._run(_requests.renew(handle_of(f, AsyncFactor, AsyncHeld), lease))
-
-    @_like(Client.release)
-    async def release(self, f: AsyncHeld | str) -> None:
-        await self._run(_requests.release(handle_of(f, AsyncFactor, AsyncHeld)))
-
-    @_like(Client.server_info)
-    async def server_info(self) -> ServerInfo:
-        return await self._run(_requests.server_info())
-
-    @_like(Client.factors)
-    async def factors(self, name: str = "") -> AsyncIterator[AsyncFactor]:
-        token = ""
-        while True:
-            page = await self._run(_requests.list_factors(name, token))
+    @_documented(Client.list)
+    async def list(self, name: str = "") -> AsyncIterator[AsyncFactor]:
+        token: str | None = ""
+        while token is not None:
+            page = await self._run(_handles.list_factors(name, token))
             for record in page.records:
                 yield AsyncFactor(self, record)
-            token = page.next_page_token
-            if not token:
-                return
-
-    @_like(Client.factor)
-    async def factor(self, handle: str) -> AsyncFactor:
-        return AsyncFactor(self, await self.describe(_requests.known_by(handle)))
-
-    @_like(Client.estimate)
-    async def estimate(
-        self,
-        n: int,
-        matrix_dtype: npt.DTypeLike = float,
-        *,
-        nnz: int | None = None,
-        **options: Unpack[FactorizeOptions],
-    ) -> Estimate:
-        return await self._run(_requests.estimate(n, matrix_dtype, nnz, **options))
-
-
-@contextlib.asynccontextmanager
-async def _release_on_error(factor: AsyncHeld) -> AsyncIterator[None]:
-    """See `crout.factor.release_on_error`."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(CroutError):
-            await factor.release()
-        raise
+            token = page.next_page_token or None

@@ -6,66 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from crout import _batch, _options
 from crout._connection import Connection
-from crout._diagnostics import warn_of_batch, warn_of_batch_solution
-from crout._options import BatchRefactorOptions, BatchSolveOptions, Lease
+from crout._linalg import MemberFactors
+from crout._options import BatchRefactorOptions, BatchSolveOptions
+from crout._shared import BatchView
 from crout.factor import Held
-from crout.results import BatchRecord, BatchSolution, Summarized
+from crout.results import BatchSolution
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 Array = npt.NDArray[Any]
-
-
-class BatchView(Summarized):
-    """Data of a batch that need no call: the base of synchronous and asynchronous batches.
-
-    Attributes
-    ----------
-    record : BatchRecord
-        Description of the batch and of each member.
-    """
-
-    def __init__(self, record: BatchRecord, lease: Lease | None) -> None:
-        self.record = record
-        self._lease = lease
-
-    @property
-    def handle(self) -> str:
-        """The batch's identifier on the server."""
-        return self.record.factor.handle
-
-    @property
-    def version(self) -> int:
-        """1; each refactor adds 1."""
-        return self.record.factor.version
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of all members."""
-        return self.record.factor.dtype
-
-    @property
-    def shapes(self) -> Array:
-        """Rows and columns of each member."""
-        return self.record.shapes
-
-    @property
-    def info(self) -> Array:
-        """LAPACK's info of each member: 0, or the 1-based index of the first pivot that is exactly zero."""
-        return self.record.info
-
-    def __len__(self) -> int:
-        """Number of members."""
-        return len(self.record.shapes)
-
-    def _summary(self) -> dict[str, Any]:
-        return self.record._summary()
 
 
 class BatchFactor(BatchView, Held):
@@ -75,9 +29,7 @@ class BatchFactor(BatchView, Held):
     the background, and the batch is released at the end. Otherwise it lives until its lease ends.
     """
 
-    def __init__(self, client: Connection, record: BatchRecord, lease: Lease | None = None) -> None:
-        super().__init__(record, lease)
-        self._client = client
+    _client: Connection
 
     @overload
     def solve(
@@ -107,12 +59,13 @@ class BatchFactor(BatchView, Held):
         full_output: bool = False,
         **options: Unpack[BatchSolveOptions],
     ) -> list[Array] | BatchSolution:
-        """Solve A_i x_i = b_i, or with the transposes, for all members or some.
+        """Solve A_i x_i = b_i, or the transposed systems, for all or some members.
 
         Parameters
         ----------
         b : sequence of array_like, shape (n_i,) or (n_i, nrhs_i)
-            One for each of `members`; the numbers of columns may differ. Converted to the batch's type.
+            A right-hand side for each of `members`, converted to the batch's type. The numbers of columns
+            may differ.
         members : sequence of int, optional
             0-based members, in any order; default: all.
         full_output : bool
@@ -132,16 +85,16 @@ class BatchFactor(BatchView, Held):
         Raises
         ------
         InvalidRequest
-            A member that does not exist or is not square; a right-hand side with the wrong number of rows.
+            A member does not exist or is not square, or a right-hand side has the wrong number of rows.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        solution = self._client._run(_batch.solve(self.record, b, members, **options))
-        warn_of_batch_solution(solution)
-        return solution if full_output else solution.x
+        result: list[Array] | BatchSolution
+        result = self._client._run(self._solve(b, members, full_output, options))
+        return result
 
     @_options.takes(_batch.batch_options, _options.call_options)
     def refactor(self, matrices: Iterable[Any], **options: Unpack[BatchRefactorOptions]) -> Self:
-        """Replace the batch by one of the same sizes, atomically for all its users.
+        """Replace the batch by a batch with the same shapes. The replacement is atomic.
 
         Parameters
         ----------
@@ -159,9 +112,8 @@ class BatchFactor(BatchView, Held):
         ------
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        self.record = self._client._run(_batch.refactorize(self.record, matrices, **options))
-        warn_of_batch(self.record)
-        return self
+        batch: Self = self._client._run(self._refactor(matrices, options))
+        return batch
 
     def to_lu(self, member: int) -> tuple[Array, Array, Array]:
         """Download a member's factors: P, L and U with A = P L U, as `scipy.linalg.lu` returns them.
@@ -183,7 +135,7 @@ class BatchFactor(BatchView, Held):
             The member does not exist.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_batch.get_member(self.record, member)).plu()
+        return self._client._run(_batch.get_member(self.record, member).then(MemberFactors.plu))
 
     def to_lu_piv(self, member: int) -> tuple[Array, Array]:
         """Download a member's factors as `scipy.linalg.lu_factor` returns them.
@@ -205,5 +157,4 @@ class BatchFactor(BatchView, Held):
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
             As `to_lu`.
         """
-        factors = self._client._run(_batch.get_member(self.record, member))
-        return factors.lu, factors.piv
+        return self._client._run(_batch.get_member(self.record, member).then(MemberFactors.lu_piv))

@@ -3,81 +3,49 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import datetime
-import os
-import threading
-import weakref
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
 import numpy.typing as npt
 
-from crout import _batch, _options, _requests
-from crout._call import RetryPolicy
-from crout._connection import Connection, server_of
-from crout._diagnostics import (
-    warn_of_batch,
-    warn_of_batch_solution,
-    warn_of_complement,
-    warn_of_echelon_form,
-    warn_of_factor,
-    warn_of_step,
-)
+from crout import _batch, _handles, _options, _requests
+from crout._connection import Connection, server_of, takes_all
+from crout._diagnostics import warn_of_step
 from crout._options import (
-    BatchBothOptions,
+    BatchFactorAndSolveOptions,
     BatchOptions,
     FactorAndSolveOptions,
     FactorizeOptions,
-    Lease,
     LuFactorOptions,
     RrefOptions,
     SchurOptions,
     SeriesOptions,
 )
-from crout._transport import Rounds, Server
+from crout._shared import det
+from crout._transport import Rounds, closed_at_exit
 from crout.batch import BatchFactor
 from crout.errors import CroutError
-from crout.factor import Factor, Held, checked_factor, handle_of, release_on_error
-from crout.results import (
-    BatchSolution,
-    Complement,
-    EchelonForm,
-    Estimate,
-    FactorRecord,
-    SeriesStep,
-    SlogDet,
-    Solution,
-)
+from crout.factor import Factor
+from crout.records import SlogDet
+from crout.results import BatchSolution, Complement, EchelonForm, SeriesStep, Solution
+from crout.series import Series, systems
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Array = npt.NDArray[Any]
-T = TypeVar("T")
+Arrays = list[Array]
+Matrices = Sequence[Array]
 
 
-def connect(
-    address: str | None = None,
-    tenant: str | None = None,
-    timeout: float | None = None,
-    *,
-    retry: RetryPolicy | None = None,
-    tls: bool | None = None,
-    ca: str | os.PathLike[str] | None = None,
-    cert: str | os.PathLike[str] | None = None,
-    key: str | os.PathLike[str] | None = None,
-    server_name: str | None = None,
-    token: str | None = None,
-    token_file: str | os.PathLike[str] | None = None,
-) -> Client:
+@takes_all(server_of)
+def connect(*args: Any, **settings: Any) -> Client:
     """Make a client of a Crout server. The first call opens the connection.
 
-    Arguments that are not given come from the environment, as for croutctl (``CROUT_TENANT``,
-    ``CROUT_TLS``, ``CROUT_CA``, ``CROUT_CERT``, ``CROUT_KEY``, ``CROUT_TOKEN_FILE``). If `address` is the
-    name of a server, settings that are still missing come from the file of servers.
+    Arguments that are not set come from the environment (``CROUT_TENANT``, ``CROUT_TLS``, ``CROUT_CA``,
+    ``CROUT_CERT``, ``CROUT_KEY``, ``CROUT_TOKEN_FILE``), and then, if `address` is the name of a server,
+    from the file of servers.
 
     Parameters
     ----------
@@ -114,14 +82,12 @@ def connect(
     Raises
     ------
     InvalidRequest
-        A subclass of ValueError. An invalid address, tenant or timeout; a file that is not PEM; a key or
-        token file that others can read; a token that would be sent unencrypted.
+        (A ValueError) An argument or file is invalid, others can read the key or token file, or the token
+        would be sent unencrypted.
     UnreadableFile
-        A subclass of OSError. A file cannot be read.
+        (An OSError) A file cannot be read.
     """
-    return Client(
-        server_of(timeout, retry, address, tenant, tls, ca, cert, key, server_name, token, token_file)
-    )
+    return Client(server_of(*args, **settings))
 
 
 class Client(Connection):
@@ -131,14 +97,14 @@ class Client(Connection):
     that it unpickles. As a context manager, the client is closed at the end of the block.
     """
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _client_of, (self._server,)
+    _factor_type = Factor
+    _batch_type = BatchFactor
 
     def __repr__(self) -> str:
         return f"<crout.Client of {self._server.address}>"
 
     @overload
-    def lu_factor(self, A: Sequence[Array], **options: Unpack[BatchOptions]) -> BatchFactor: ...
+    def lu_factor(self, A: Matrices, **options: Unpack[BatchOptions]) -> BatchFactor: ...
     @overload
     def lu_factor(self, A: Any, **options: Unpack[LuFactorOptions]) -> Factor: ...
 
@@ -155,18 +121,16 @@ class Client(Connection):
         ----------
         A : array_like, sparse matrix or path, shape (n, n), or a batch
             A NumPy array (sent without a copy in C and Fortran order), an object with DLPack or
-            ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market file,
-            plain or gzipped, or of an archive of `scipy.sparse.save_npz`. Integers are converted to
-            float64, float16 to float32. A sparse matrix or a coordinate file is factored as sparse if the
-            server predicts that this is faster, otherwise as dense; ``factor.record.sparse`` describes a
-            sparse factor.
+            ``__array__`` (PyTorch, CuPy, ...), a scipy.sparse matrix, or the path of a Matrix Market file
+            (plain or gzipped) or of an archive of `scipy.sparse.save_npz`. Integers are converted to
+            float64, float16 to float32. The server factors a sparse matrix or coordinate file as sparse if
+            it predicts that this is faster; ``factor.record.sparse`` then describes the factor.
 
-            A batch is a list or tuple of matrices with two dimensions, or an array of shape (count, m, n).
-            Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any sizes,
-            including rectangular and empty ones. They are converted to the one type that holds them all;
-            sparse members, of at most 2^24 elements, are sent dense. The factors of a matrix have the same
-            bits in every batch. The options of a batch are `name`, `lease`, `request_id`, `device`,
-            `keep_matrix`, `timeout` and `progress`.
+            A batch is a list or tuple of two-dimensional matrices, or an array of shape (count, m, n).
+            Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any shapes, even
+            rectangular or empty, and are converted to a common type. Sparse members, of at most 2^24
+            elements, are sent as dense. A member's factors have the same bits in every batch. A batch has
+            the options `name`, `lease`, `request_id`, `device`, `keep_matrix`, `timeout` and `progress`.
         name : str
             Name in lists of factors; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
@@ -174,8 +138,8 @@ class Client(Connection):
             server's default, often an hour.
         request_id : str
             Makes the call safe to repeat after a lost connection: calls with the same id return the same
-            factor. The server then finishes the work even if the client disconnects. If a warning is
-            raised as an error, the factor stays on the server, because other calls may share it.
+            factor. The server finishes the work even if the client disconnects, and keeps the factor even
+            if a warning is raised as an error.
         algorithm : str
             A name in `ServerInfo.devices`; "auto" for the fastest method that pivots.
         device : str
@@ -186,7 +150,7 @@ class Client(Connection):
         precision : str, optional
             "single" or "tf32": compute L and U of a float64 or complex128 matrix in lower precision and
             correct every solve to A's accuracy. This takes half the bytes and, on a GPU, less time.
-            "auto": use a lower precision if the server predicts a gain. Excludes `dtype`.
+            "auto": use a lower precision if the server predicts a gain. Cannot be combined with `dtype`.
         equilibrate : bool or "auto"
             Scale rows and columns before factoring; solves apply the scales.
         pivot_threshold : float
@@ -211,9 +175,8 @@ class Client(Connection):
         Returns
         -------
         Factor, or BatchFactor for a batch
-            A singular matrix is not an error, as in SciPy: the factor has ``info > 0``, and a
-            `LinAlgWarning` is issued. A `LinAlgWarning` is also issued for poor growth, quality or
-            condition.
+            A `LinAlgWarning` is issued for poor growth, quality or condition, and for a singular matrix,
+            which is not an error, as in SciPy: the factor has ``info > 0``.
 
         Raises
         ------
@@ -222,60 +185,37 @@ class Client(Connection):
         NotSupported
             The server lacks the method, or supports it only for other types.
         Overloaded
-            The server had no capacity in all attempts that the `RetryPolicy` allows.
+            The server refused all attempts that the `RetryPolicy` allows, for lack of capacity.
         Unavailable, DeadlineExceeded, NotConverged, ProtocolError
         """
-        if not _batch.is_batch(A):
-            return self._factor_matrix(A, **options)
-        record = self._run(_batch.factorize(A, **options))
-        factor = BatchFactor(self, record, options.get("lease"))
-        # A factor with a request_id stays available for other calls with the id.
-        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
-            warn_of_batch(record)
-        return factor
-
-    def _factor_matrix(self, A: Any, **options: Any) -> Factor:
-        record = self._run(_requests.factorize(A, **options))
-        factor = Factor(self, record, options.get("lease"))
-        with contextlib.nullcontext() if options.get("request_id") else release_on_error(factor):
-            warn_of_factor(record)
+        factor: Factor | BatchFactor = self._run(self._lu_factor(A, options))
         return factor
 
     @overload
     def solve(
         self,
-        A: Sequence[Array],
+        A: Matrices,
         b: Iterable[Any],
         *,
         full_output: Literal[False] = False,
-        **options: Unpack[BatchBothOptions],
-    ) -> list[Array]: ...
+        **options: Unpack[BatchFactorAndSolveOptions],
+    ) -> Arrays: ...
     @overload
     def solve(
         self,
-        A: Sequence[Array],
+        A: Matrices,
         b: Iterable[Any],
         *,
         full_output: Literal[True],
-        **options: Unpack[BatchBothOptions],
+        **options: Unpack[BatchFactorAndSolveOptions],
     ) -> BatchSolution: ...
     @overload
     def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: Literal[False] = False,
-        **options: Unpack[FactorAndSolveOptions],
+        self, A: Any, b: Any, *, full_output: Literal[False] = False, **options: Unpack[FactorAndSolveOptions]
     ) -> Array: ...
     @overload
     def solve(
-        self,
-        A: Any,
-        b: Any,
-        *,
-        full_output: Literal[True],
-        **options: Unpack[FactorAndSolveOptions],
+        self, A: Any, b: Any, *, full_output: Literal[True], **options: Unpack[FactorAndSolveOptions]
     ) -> Solution: ...
     @overload
     def solve(
@@ -291,7 +231,7 @@ class Client(Connection):
     )
     def solve(
         self, A: Any, b: Any, *, full_output: bool = False, **options: Any
-    ) -> Array | Solution | list[Array] | BatchSolution:
+    ) -> Array | Solution | Arrays | BatchSolution:
         """Factor A and solve A x = b in one call; no factor stays on the server.
 
         Parameters
@@ -303,14 +243,14 @@ class Client(Connection):
         members : sequence of int, optional
             Only for a batch: the members to solve with, as in `BatchFactor.solve`.
         **options
-            Options of `lu_factor`, except those of the cache, and of `Factor.solve`. Those of a batch are
-            `device`, `keep_matrix`, `trans`, `verify`, `timeout` and `progress`.
+            Options of `lu_factor`, except `name`, `lease` and `request_id`, and of `Factor.solve`. A batch
+            has the options `device`, `keep_matrix`, `trans`, `verify`, `timeout` and `progress`.
 
         Returns
         -------
         ndarray, shape of b
-            With `full_output` a `Solution`, whose ``x`` is this array. For a batch the results of
-            `BatchFactor.solve`, bit for bit.
+            With `full_output` a `Solution`, whose ``x`` is this array. For a batch, the same results as
+            from `BatchFactor.solve`, bit for bit.
 
         Raises
         ------
@@ -319,19 +259,14 @@ class Client(Connection):
             `LinAlgWarning` instead.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        if _batch.is_batch(A):
-            record, solutions = self._run(_batch.factorize_and_solve(A, b, **options))
-            warn_of_batch(record)
-            warn_of_batch_solution(solutions)
-            return solutions if full_output else solutions.x
-        solution = self._run(_requests.factorize_and_solve(A, b, **options))
-        return solution if full_output else solution.x
+        result: Array | Solution | Arrays | BatchSolution
+        result = self._run(self._factor_and_solve(A, b, full_output, options))
+        return result
 
     @_options.takes(_options.solve_options, _requests.overwrite_option, _options.call_options)
     def lu_solve(self, f: Factor | str, b: Any, trans: _options.Trans = 0, **options: Any) -> Array:
         """Solve with a factor or a handle, like `scipy.linalg.lu_solve`; see `Factor.solve`."""
-        factor = self.factor(f) if isinstance(f, str) else checked_factor(f, Factor)
-        return factor._solve(b, trans=trans, **options).x
+        return self._run(self._lu_solve(f, b, trans, options))
 
     @overload
     def schur_complement(
@@ -358,7 +293,7 @@ class Client(Connection):
             Instead of `leading_order`, for a sparse matrix: the unknowns of A22, 0-based and distinct. A is
             not stored densely, and the factor of A11 is not kept.
         **options
-            Options of `lu_factor`, for A11; no name and lease with `keep`.
+            Options of `lu_factor` for A11; with `keep`, without `name` and `lease`.
 
         Returns
         -------
@@ -373,14 +308,9 @@ class Client(Connection):
             A11 is singular.
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        complement = self._run(_requests.schur_complement(A, leading_order, keep, **options))
-        if keep is not None:
-            warn_of_complement(complement)
-            return complement
-        factor = Factor(self, complement.record, options.get("lease"))
-        with release_on_error(factor):
-            warn_of_complement(complement)
-        return complement, factor
+        result: tuple[Complement, Factor] | Complement
+        result = self._run(self._schur_complement(A, leading_order, keep, options))
+        return result
 
     @_options.takes(_options.echelon_options, _options.call_options)
     def rref(self, A: Any, **options: Unpack[RrefOptions]) -> EchelonForm:
@@ -392,8 +322,8 @@ class Client(Connection):
             A matrix, or [A B] with right-hand sides.
         **options
             augmented : number of trailing columns that are right-hand sides; these have no pivots.
-            tolerance : absolute; pivots must be larger. Default: max(m, k) eps ||A||_inf, over the k
-            columns that are not augmented.
+            tolerance : absolute threshold that pivots must exceed. Default: max(m, k) eps ||A||_inf, where
+            the k columns that are not augmented count.
             device, timeout, progress : as in `lu_factor`.
 
         Returns
@@ -406,9 +336,7 @@ class Client(Connection):
         ------
         InvalidRequest, NotSupported, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        form = self._run(_requests.rref(A, **options))
-        warn_of_echelon_form(form)
-        return form
+        return self._run(self._rref(A, options))
 
     @_options.takes(
         _options.series_options, _options.factorize_options, _options.cache_options, _options.call_options
@@ -424,15 +352,15 @@ class Client(Connection):
     ) -> Iterator[SeriesStep]:
         """Solve a series of systems in which each matrix is close to the previous one.
 
-        Each step iterates with the current factor from the last solution, or makes a new factor, whichever
-        is predicted to cost less over time.
+        Each step iterates with the current factor, starting at the last solution, or makes a new factor,
+        whichever is predicted to cost less over time.
 
         Parameters
         ----------
         matrices : iterable of array_like, sparse matrix, path or None, shape (n, n)
             The matrix of each step; may be generated while the series runs. None: the matrix of the
-            previous step or, in the first step, of `start`. `Entries` or `LowRank`: that matrix with a
-            change, if it is dense. `Values`: new values for the last sparse matrix or coordinate file.
+            previous step or, in the first step, of `start`. `Entries` or `LowRank`: a change of this
+            matrix, if it is dense. `Values`: new values for the last sparse matrix or coordinate file.
         rhs : array_like, shape (n,) or (n, nrhs), or iterator of array_like
             One right-hand side for all steps. An iterator, such as ``iter([b1, b2])``, gives one for each
             step.
@@ -444,9 +372,9 @@ class Client(Connection):
             Factor to start with. A step that makes a new factor replaces it. It is not released at the end.
         **options
             strategy : {"auto", "reuse", "update", "refactor"}
-                "auto": the smallest expected cost. "reuse": the current factor while X reaches the
-                accuracy. "update": like "reuse", with the factor updated for each `LowRank` change since it
-                was made. "refactor": a new factor for each new matrix.
+                "auto": minimize the expected cost. "reuse": keep the factor while X reaches the accuracy.
+                "update": like "reuse", and update the factor for each `LowRank` change. "refactor": make a
+                factor for each new matrix.
             accuracy : float
                 The backward error to reach; 0 for sqrt(n) times the unit roundoff.
             trans : {0, 1, 2, "N", "T", "C"}
@@ -472,16 +400,15 @@ class Client(Connection):
             detected after the last solution); `rhs` or `x0` is a list of arrays; or a guess does not have
             x's shape.
         """
-        return _closed_at_exit(self._steps(matrices, rhs, x0, start, options))
+        return closed_at_exit(self._steps(matrices, rhs, x0, start, options))
 
     def _steps(
         self, matrices: Iterable[Any], rhs: Any, x0: Any, start: Factor | None, options: Mapping[str, Any]
     ) -> Generator[SeriesStep, None, None]:
-        record = None if start is None else checked_factor(start, Factor).record
-        series = _requests.Series(record, options)
+        series = Series(None if start is None else self._checked(start).record, options)
         rounds = Rounds(self._transport, "SolveSeries")
         try:
-            for A, b, guess in _requests.systems(matrices, rhs, x0):
+            for A, b, guess in systems(matrices, rhs, x0):
                 step = rounds.exchange(series.step(A, b, guess))
                 warn_of_step(step)
                 yield step
@@ -492,100 +419,29 @@ class Client(Connection):
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def slogdet(self, A: Any, **options: Unpack[FactorizeOptions]) -> SlogDet:
-        """Sign and logarithm of the determinant of A, like `numpy.linalg.slogdet`. No factor is kept."""
-        options["determinant"] = True
-        factor = self._factor_matrix(A, **options)
-        try:
-            return factor.slogdet()
-        finally:
-            factor.release()
+        """Compute the determinant of A, like `numpy.linalg.slogdet`. No factor is kept."""
+        return self._run(self._slogdet(A, options))
 
     @_options.takes(_options.factorize_options, _options.call_options)
     def det(self, A: Any, **options: Unpack[FactorizeOptions]) -> complex:
         """Compute the determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
-        sign, logarithm = self.slogdet(A, **options)
-        return sign * float(np.exp(logarithm))
+        return self._run(det(self._slogdet(A, options)))
 
-    def describe(self, f: Held | str) -> FactorRecord:
-        """Fetch the current record of a factor or handle."""
-        return self._run(_requests.describe(handle_of(f, Factor, Held)))
+    def factor(self, handle: str) -> Factor:
+        """Return the factor with a handle. Raises `HandleExpired` if the server does not have it.
 
-    def renew(self, f: Held | str, lease: Lease | None = None) -> datetime.datetime:
-        """Set the length of a lease, counted from now. Returns its end on the server's clock.
-
-        The default of `lease` is the server's.
+        ``next(client.list(name))`` is the newest factor with a name.
         """
-        return self._run(_requests.renew(handle_of(f, Factor, Held), lease))
+        factor: Factor = self._run(self._attach(handle))
+        return factor
 
-    def release(self, f: Held | str) -> None:
-        """Drop a factor. Raises `HandleExpired` if the server does not have it."""
-        self._run(_requests.release(handle_of(f, Factor, Held)))
-
-    def factors(self, name: str = "") -> Iterator[Factor]:
-        """Iterate over the tenant's factors, newest first; with `name`, only over factors of that name."""
+    def list(self, name: str = "") -> Iterator[Factor]:
+        """Iterate over the tenant's factors, newest first; with `name`, only over factors with this name."""
         token = ""
         while True:
-            page = self._run(_requests.list_factors(name, token))
+            page = self._run(_handles.list_factors(name, token))
             for record in page.records:
                 yield Factor(self, record)
             token = page.next_page_token
             if not token:
                 return
-
-    def factor(self, handle: str) -> Factor:
-        """Return the factor of a handle. Raises `HandleExpired` if the server does not have it.
-
-        For the newest factor of a name: ``next(client.factors(name))``.
-        """
-        return Factor(self, self.describe(_requests.known_by(handle)))
-
-    @_options.takes(_options.factorize_options)
-    def estimate(
-        self,
-        n: int,
-        matrix_dtype: npt.DTypeLike = float,
-        *,
-        nnz: int | None = None,
-        **options: Unpack[FactorizeOptions],
-    ) -> Estimate:
-        """Estimate the bytes and seconds of `lu_factor` for an n x n matrix of this type.
-
-        `nnz` is the number of entries of a sparse matrix; None for a dense matrix. The estimate for a
-        sparse matrix is often rough; ``rough`` is then true.
-        """
-        return self._run(_requests.estimate(n, matrix_dtype, nnz, **options))
-
-
-_unpickled: weakref.WeakValueDictionary[Server, Client] = weakref.WeakValueDictionary()
-_unpickled_lock = threading.Lock()
-
-
-def _client_of(server: Server) -> Client:
-    """Return this process's client for an unpickled client of `server`."""
-    with _unpickled_lock:
-        client = _unpickled.get(server)
-        if client is None or client.closed:
-            client = _unpickled[server] = Client(server)
-        return client
-
-
-_unfinished: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
-
-# A child process does not close iterators of its parent.
-os.register_at_fork(after_in_child=_unfinished.clear)
-
-
-def _closed_at_exit(iterator: Generator[T, None, None]) -> Generator[T, None, None]:
-    """Register the iterator, so that it is closed at exit if it still exists.
-
-    Its destructor would run too late: while modules are torn down, gRPC's threads do not run.
-    """
-    _unfinished.add(iterator)
-    return iterator
-
-
-@atexit.register
-def _close_all() -> None:
-    for iterator in list(_unfinished):
-        with contextlib.suppress(ValueError):  # another thread is running it
-            iterator.close()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crout.results import FactorRecord
+from crout.records import FactorRecord
 
 if TYPE_CHECKING:
     _LinAlgWarning = RuntimeWarning

@@ -4,22 +4,21 @@
 from __future__ import annotations
 
 import abc
-import contextlib
 import datetime
-from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _linalg, _messages, _options, _requests
+from crout import _handles, _options, _requests
 from crout._connection import Connection
-from crout._diagnostics import warn_of_factor
-from crout._linalg import SparseFactors, known_determinant
+from crout._linalg import PackedFactors, SparseFactors
 from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions
+from crout._shared import FactorView, det
 from crout.errors import CroutError, HandleExpired
-from crout.results import Estimate, FactorRecord, Iterations, SlogDet, Solution, Summarized
+from crout.records import FactorRecord, SlogDet
+from crout.results import Estimate, Iterations, Solution
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -28,100 +27,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-class FactorView(Summarized):
-    """Attributes of a factor that need no call; base class of synchronous and asynchronous factors.
-
-    Attributes
-    ----------
-    record : FactorRecord
-        Description from the call that made this version.
-    """
-
-    def __init__(self, record: FactorRecord, lease: Lease | None) -> None:
-        self.record = record
-        self._lease = lease
-
-    @property
-    def handle(self) -> str:
-        """The factor's identifier on the server; any client of the tenant can use it."""
-        return self.record.handle
-
-    @property
-    def name(self) -> str:
-        """The name given by the caller; may be empty."""
-        return self.record.name
-
-    @property
-    def version(self) -> int:
-        """1 for a new factor; each refactor adds 1."""
-        return self.record.version
-
-    @property
-    def n(self) -> int:
-        """Order of the matrix."""
-        return self.record.n
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix, (n, n)."""
-        return (self.n, self.n)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of L and U."""
-        return self.record.dtype
-
-    @property
-    def info(self) -> int:
-        """LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero."""
-        return self.record.info
-
-    @property
-    def quality(self) -> float | None:
-        """Estimate of ||P A - L U|| / (n ||A|| eps): good near 1 or below, poor above 30."""
-        return self.record.quality
-
-    def _keep_rcond(self, record: FactorRecord) -> float:
-        """Store a record with rcond, unless this object already has a later version. Returns rcond."""
-        if record.version >= self.version:
-            self.record = record
-        assert record.rcond is not None
-        return record.rcond
-
-    def _summary(self) -> dict[str, Any]:
-        return self.record._summary()
-
-
-_View = TypeVar("_View", bound=FactorView)
-
-
-def checked_factor(f: object, kind: type[_View]) -> _View:
-    """Return `f` if it has the type `kind`. Otherwise raise TypeError with the remedy."""
-    if isinstance(f, kind):
-        return f
-    hint = ""
-    if isinstance(f, tuple):
-        hint = ": solve with the pair (lu, piv) of scipy.linalg.lu_factor by scipy.linalg.lu_solve"
-    elif isinstance(f, FactorView):
-        hint = ", which belongs to a client of the other kind"
-    raise TypeError(
-        f"a {kind.__name__}, from lu_factor of a matrix, or a handle is needed, not {type(f).__name__}{hint}"
-    )
-
-
-def handle_of(f: object, kind: type[FactorView], held: type[Any]) -> str:
-    """Return the handle of an object of type `held`. A str is returned unchanged.
-
-    The error for any other object asks for the type `kind`, a subclass of `held`.
-    """
-    if isinstance(f, str):
-        return f
-    handle: str = f.handle if isinstance(f, held) else checked_factor(f, kind).handle
-    return handle
-
-
 class Held(abc.ABC):
-    """An object on the server with a handle. A ``with`` block renews its lease and then releases it."""
+    """A factor or batch on the server. A ``with`` block renews its lease and then releases it."""
 
     _client: Connection
     _lease: Lease | None
@@ -129,7 +36,7 @@ class Held(abc.ABC):
     @property
     @abc.abstractmethod
     def handle(self) -> str:
-        """The object's identifier on the server; any client of the tenant can use it."""
+        """The identifier on the server; any client of the tenant can use it."""
 
     def __enter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
@@ -146,7 +53,7 @@ class Held(abc.ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Release the object. It is not an error if the server no longer has it."""
+        """Release the factor. It is not an error if the server no longer has it."""
         try:
             self.release()
         except HandleExpired:
@@ -157,34 +64,23 @@ class Held(abc.ABC):
 
     def describe(self) -> FactorRecord:
         """Fetch the current record from the server: tier, lease, version."""
-        return self._client._run(_requests.describe(self.handle))
+        return self._client._run(_handles.describe(self.handle))
 
     def renew(self, lease: Lease | None = None) -> datetime.datetime:
         """Set the lease's length, counted from now. Returns its end on the server's clock.
 
         The default of `lease` is the server's. In a ``with`` block, later renewals use the new length.
         """
-        end = self._client._run(_requests.renew(self.handle, lease))
+        end = self._client._run(_handles.renew(self.handle, lease))
         self._lease = lease
         if self._client._renewals.holds(self.handle):
             self.__enter__()
         return end
 
     def release(self) -> None:
-        """Drop the factor on the server. Calls that use it finish; later calls raise `HandleExpired`."""
+        """Release the factor on the server. Running calls finish; later calls raise `HandleExpired`."""
         self._client._renewals.drop(self.handle)
-        self._client._run(_requests.release(self.handle))
-
-
-@contextlib.contextmanager
-def release_on_error(factor: Held) -> Iterator[None]:
-    """Drop a factor if a warning is raised as an error, because the caller then gets no handle."""
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(CroutError):  # reports the warning; the factor lives until its lease ends
-            factor.release()
-        raise
+        self._client._run(_handles.release(self.handle))
 
 
 class Factor(FactorView, Held):
@@ -197,9 +93,7 @@ class Factor(FactorView, Held):
     All methods raise subclasses of `CroutError`; `HandleExpired` if the server no longer has the factor.
     """
 
-    def __init__(self, client: Connection, record: FactorRecord, lease: Lease | None = None) -> None:
-        super().__init__(record, lease)
-        self._client = client
+    _client: Connection
 
     @overload
     def solve(
@@ -264,11 +158,8 @@ class Factor(FactorView, Held):
             solver.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        solution = self._solve(b, **options)
-        return solution if full_output else solution.x
-
-    def _solve(self, b: Any, **options: Any) -> Solution:
-        return self._client._run(_requests.solve(self.record, b, **options))
+        result: Array | Solution = self._client._run(self._solve(b, full_output, options))
+        return result
 
     @_options.takes(
         _options.factorize_options, _requests.replace_option, _requests.values_option, _options.call_options
@@ -284,13 +175,12 @@ class Factor(FactorView, Held):
         A : array_like, sparse matrix or path, shape (n, n)
             The new matrix, as in `Client.lu_factor`.
         replace_if_singular : bool
-            Also accept a singular factor, with which no system can be solved.
+            Also accept a singular factor, which cannot solve systems.
         values_only : bool
-            Send only the values of a scipy.sparse matrix. It must have the type of the previous matrix and
-            entries at the same positions, stored zeros included; another pattern is an error. The factor
-            must be sparse and have its matrix (``keep_matrix``). The server reuses the existing analysis.
-            If the analysis used matching and the new values differ widely in magnitude, send the matrix in
-            full instead.
+            Send only the values of a scipy.sparse matrix, and reuse the existing analysis. The matrix must
+            have the type of the previous matrix and entries at the same positions, stored zeros included.
+            The factor must be sparse and have its matrix (``keep_matrix``). If the analysis used matching
+            and the new values differ widely in magnitude, send the whole matrix instead.
         **options
             Options of a factorization, as in `Client.lu_factor`.
 
@@ -305,9 +195,8 @@ class Factor(FactorView, Held):
             The new matrix is singular; the old factor stays.
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        self.record = self._client._run(_requests.refactorize(self.record, A, **options))
-        warn_of_factor(self.record)
-        return self
+        factor: Self = self._client._run(self._refactor(A, options))
+        return factor
 
     @property
     def rcond(self) -> float:
@@ -315,19 +204,9 @@ class Factor(FactorView, Held):
 
         The server's estimate if ``rcond=True`` was given; otherwise the client estimates it once, with
         about four solves. 0 for a singular matrix. If another client replaces the factor meanwhile, the
-        result and this object's record are those of the new version.
+        result and this object's record describe the new version.
         """
-        steps = _linalg.estimate_rcond(self.record)
-        try:
-            question = next(steps)
-            while True:
-                if question is None:
-                    question = steps.send(self.describe())
-                else:
-                    b, trans = question
-                    question = steps.send(self._solve(b, trans=trans, verify=False))
-        except StopIteration as end:
-            return self._keep_rcond(end.value)
+        return self._client._run(self._estimate_rcond())
 
     def to_lu(self) -> tuple[Array, Array, Array]:
         """Download a dense factor as `scipy.linalg.lu` returns it: P, L and U with A = P L U.
@@ -343,11 +222,11 @@ class Factor(FactorView, Held):
         InvalidRequest
             The factor is sparse: see `to_sparse_lu`.
         Singular
-            ``info > 0`` and U has the unit diagonal (``record.unit_diagonal``): this form cannot be
-            computed. Or A has an empty row or column and was not factored.
+            A has an empty row or column and was not factored; or ``info > 0`` and U has the unit diagonal
+            (``record.unit_diagonal``), so that this form cannot be computed.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._download().plu()
+        return self._client._run(_handles.get_factors(self.record).then(PackedFactors.plu))
 
     def to_lu_piv(self) -> tuple[Array, Array]:
         """Download a dense factor as `scipy.linalg.lu_factor` returns it, for `scipy.linalg.lu_solve`.
@@ -364,14 +243,14 @@ class Factor(FactorView, Held):
         InvalidRequest, Singular, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
             As `to_lu`.
         """
-        return self._download().lu_piv()
+        return self._client._run(_handles.get_factors(self.record).then(PackedFactors.lu_piv))
 
     @_options.takes(_options.factorize_options)
     def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
         """Estimate the bytes and seconds of `refactor` for a matrix with the same pattern.
 
-        Only for sparse factors. Takes the options of a factorization, as in `Client.lu_factor`. Fill-in is
-        exact, while it may be rough in `Client.estimate`.
+        Only for sparse factors. Takes the options of a factorization, as in `Client.lu_factor`. The fill-in
+        is exact, unlike in `Client.estimate`.
 
         Raises
         ------
@@ -379,7 +258,7 @@ class Factor(FactorView, Held):
             The factor is dense.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_requests.estimate_again(self.handle, **options))
+        return self._client._run(_handles.estimate_again(self.handle, **options))
 
     def to_sparse_lu(self) -> SparseFactors:
         """Download a sparse factor, with its permutations and scales.
@@ -392,15 +271,12 @@ class Factor(FactorView, Held):
             There is no factor, because the matrix is structurally singular (``record.singular_reason``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_requests.get_sparse_factors(self.record))
-
-    def _download(self) -> _linalg.PackedFactors:
-        return self._client._run(_requests.get_factors(self.record))
+        return self._client._run(_handles.get_sparse_factors(self.record))
 
     def slogdet(self) -> SlogDet:
-        """Sign and logarithm of the determinant of A, like `numpy.linalg.slogdet`.
+        """Return the determinant of A, like `numpy.linalg.slogdet`.
 
-        The server's result if ``determinant=True`` was given; otherwise computed from the downloaded factor.
+        The server computes it if ``determinant=True`` was given; otherwise the client downloads the factor.
 
         Raises
         ------
@@ -410,24 +286,15 @@ class Factor(FactorView, Held):
             (``precision=``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        known = known_determinant(self.record)
-        if known is not None:
-            return known
-        factors = self._download() if self.record.sparse is None else self.to_sparse_lu()
-        return factors.slogdet()
+        return self._client._run(self._slogdet())
 
     def det(self) -> complex:
-        """Determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
-        sign, logarithm = self.slogdet()
-        return sign * float(np.exp(logarithm))
+        """Return the determinant of A, a float if A is real. It overflows easily: see `slogdet`."""
+        return self._client._run(det(self._slogdet()))
 
     def iterations(self) -> Iterations:
         """Fetch the record of an iterative method, section by section."""
-        pages = [self._client._run(_requests.get_iterations(self.handle, ""))]
-        while pages[-1].next_page_token:
-            token = pages[-1].next_page_token
-            pages.append(self._client._run(_requests.get_iterations(self.handle, token)))
-        return _messages.iterations(pages)
+        return self._client._run(self._iterations())
 
     @_options.takes(_options.solve_options, _options.call_options, without=("trans",))
     def as_linear_operator(self, **options: Unpack[OperatorOptions]) -> Any:
@@ -456,14 +323,15 @@ def _inverse_operator(factor: Factor, **options: Any) -> Any:
 
     for option in ("trans", "overwrite_b"):  # SciPy selects the transpose and owns its vectors.
         if option in options:
-            raise TypeError(f"a linear operator takes no {option}")
+            raise TypeError(f"{option} is not an option of a linear operator: omit it")
 
     def apply(b: Array, trans: Literal[0, 2]) -> Array:
         """Solve. The real and imaginary parts of a complex b become columns of one call."""
         if not np.iscomplexobj(b) or factor.dtype.kind == "c":
-            return factor._solve(b, trans=trans, **options).x
+            x: Array = factor.solve(b, trans=trans, **options)
+            return x
         columns = b.reshape(b.shape[0], -1)
-        parts = factor._solve(np.hstack([columns.real, columns.imag]), trans=trans, **options).x
+        parts = factor.solve(np.hstack([columns.real, columns.imag]), trans=trans, **options)
         real, imaginary = np.hsplit(parts, 2)
         both: Array = (real + 1j * imaginary).reshape(b.shape)
         return both
