@@ -186,7 +186,8 @@ absl::StatusOr<MatrixSpec> DecodeMatrix(const v1::MatrixSpec& spec, absl::string
     case v1::MatrixSpec::FORMAT_NOT_SET:
       break;
   }
-  return BadField(field, "has no format: set dense, matrix_market, sparse or batch");
+  return BadField(field,
+                  "has no format: set dense, matrix_market, sparse, values, batch or batch_rhs");
 }
 
 absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,
