@@ -4,10 +4,10 @@
 
 #include <limits>
 
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "server/rpc/core.h"
 
-namespace crout::transfer_watch_test {
+namespace crout::testing::transfer_watch_test {
 namespace {
 
 using Fault = TransferWatch::Fault;
@@ -79,19 +79,6 @@ TEST_F(TransferWatchTest, TheLargestMessageIsWhatTheLeastRateMovesInTime) {
   EXPECT_EQ(LargestMessage({.idle_timeout = absl::Hours(1), .min_rate = kAll}), kAll);
 }
 
-TEST_F(TransferWatchTest, ChunksOfRepliesFollowTheLimits) {
-  Limits limits;
-  EXPECT_EQ(limits.ReplyChunkBytes(), size_t{960} << 10);
-  limits.transfer.min_rate = 0;
-  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
-  limits.transfer = {.idle_timeout = absl::InfiniteDuration()};
-  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
-  limits.transfer = {.min_rate = size_t{1} << 30};
-  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
-  limits.transfer = {.idle_timeout = absl::Milliseconds(1), .min_rate = 1};
-  EXPECT_EQ(limits.ReplyChunkBytes(), size_t{4} << 10);
-}
-
 TEST_F(TransferWatchTest, LimitsCanBeAbsent) {
   TransferWatch free({.idle_timeout = absl::InfiniteDuration(),
                       .min_rate = 0,
@@ -102,4 +89,4 @@ TEST_F(TransferWatchTest, LimitsCanBeAbsent) {
 }
 
 }  // namespace
-}  // namespace crout::transfer_watch_test
+}  // namespace crout::testing::transfer_watch_test
