@@ -168,7 +168,7 @@ void ServerComponents::Housekeep() {
   AbandonOnBadAlloc([this] {
     const uint64_t times = AbandonedTasks();
     if (times == times_without_memory_) return;
-    Log(LogLevel::kError, "out_of_memory", {{"times", times - times_without_memory_}});
+    Log(LogLevel::kError, "memory_ran_out", {{"times", times - times_without_memory_}});
     times_without_memory_ = times;
   });
 }

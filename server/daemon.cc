@@ -333,14 +333,14 @@ bool Daemon::Drain(const std::function<bool()>& cancel_now) {
   components_->core().draining = true;
   const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
   SetServing(false);
-  Log(LogLevel::kInfo, "drain_grace", {{"in_flight", calls.in_flight()}});
+  Log(LogLevel::kInfo, "drain_started", {{"in_flight", calls.in_flight()}});
   constexpr auto kPoll = std::chrono::milliseconds(20);  // `cancel_now` polls for a signal
   while (SteadyNow() < grace_end && !cancel_now()) std::this_thread::sleep_for(kPoll);
 
   calls.Close();
-  Log(LogLevel::kInfo, "drain_refuse", {{"in_flight", calls.in_flight()}});
+  Log(LogLevel::kInfo, "new_calls_refused", {{"in_flight", calls.in_flight()}});
   if (calls.WaitUntilEmpty(SteadyNow() + ToChrono(config_.drain_limit), cancel_now)) return true;
-  Log(LogLevel::kWarn, "drain_cancel", {{"in_flight", calls.in_flight()}});
+  Log(LogLevel::kWarn, "open_calls_cancelled", {{"in_flight", calls.in_flight()}});
   calls.AbortAll(
       WithReason(absl::UnavailableError(
                      "the server stopped before this call finished. Retry on another server"),

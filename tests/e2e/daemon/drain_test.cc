@@ -146,10 +146,9 @@ TEST(DrainTest, AReaderThatStopsBeforeTheEndDoesNotKeepTheDaemon) {
 
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().Wait(), 0);
-  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("drain_cancel"));
-  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("stopped"));
-  EXPECT_THAT(daemon.process().Errors(),
-              ::testing::Not(::testing::HasSubstr("exit_with_jobs_running")));
+  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("open_calls_cancelled"));
+  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("daemon_stopped"));
+  EXPECT_THAT(daemon.process().Errors(), ::testing::Not(::testing::HasSubstr("jobs_abandoned")));
 }
 
 TEST(DrainTest, SecondSignalCancelsAtOnce) {
