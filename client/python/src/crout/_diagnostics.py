@@ -262,7 +262,7 @@ def warn_of_factor(record: FactorRecord) -> None:
     if "nearly_singular" in record.warnings:
         rcond = "" if record.rcond is None else f" (rcond={record.rcond:.6g})"
         warn(
-            f"the matrix is ill-conditioned{rcond} and may as well be singular: solutions may have no "
+            f"the matrix is ill-conditioned{rcond} and may be numerically singular: solutions may have no "
             "correct digit"
         )
     if "perturbed_rcond" in record.warnings:
@@ -297,7 +297,7 @@ def warn_of_solution(solution: Solution) -> None:
     if "nearly_singular" in solution.warnings and (
         solution.factor is None or "nearly_singular" not in solution.factor.warnings
     ):
-        warn("the matrix may as well be singular: the solution may have no correct digit")
+        warn("the matrix may be numerically singular: the solution may have no correct digit")
     if bound is not None and not bound < 1:
         warn(
             f"the solution may have no correct digit (forward error bound {bound:.3g}, backward error "
@@ -358,8 +358,8 @@ def warn_of_batch(record: BatchRecord) -> None:
         )
     if record.nearly_singular:
         warn(
-            f"{record.nearly_singular} of {len(record.info)} members may as well be singular; the first is "
-            f"{record.first_nearly_singular}. Solutions with such members may have no correct digit"
+            f"{record.nearly_singular} of {len(record.info)} members may be numerically singular; the first "
+            f"is {record.first_nearly_singular}. Solutions with such members may have no correct digit"
         )
 
 
