@@ -47,7 +47,7 @@ absl::StatusOr<size_t> DecodeValueBytes(int64_t bytes, DType dtype, const std::s
   const auto size = static_cast<int64_t>(SizeOf(dtype));
   if (bytes >= 0 && bytes % size == 0) return static_cast<size_t>(bytes);
   return BadField(absl::StrCat(field, ".value_bytes"),
-                  absl::StrCat(bytes, " is no number of bytes of elements of ", size));
+                  absl::StrCat(bytes, " is not a multiple of the element size, ", size, " bytes"));
 }
 
 absl::StatusOr<int32_t> DecodeMemberOrder(int64_t value, const std::string& field) {
@@ -89,7 +89,7 @@ absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::
   CROUT_RETURN_IF_ERROR(CheckEntries(spec.entries(), field));
   if (spec.index_bytes() != 0 && spec.index_bytes() != 4 && spec.index_bytes() != 8) {
     return BadField(absl::StrCat(field, ".index_bytes"),
-                    absl::StrCat(spec.index_bytes(), ": indices have 4 bytes or 8"));
+                    absl::StrCat(spec.index_bytes(), ": indices have 4 or 8 bytes"));
   }
   if (spec.index_bytes() != 0) format.index_bytes = spec.index_bytes();
   format.rows = spec.rows();

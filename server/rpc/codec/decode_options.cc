@@ -18,19 +18,19 @@ namespace {
 
 constexpr int kMaxRefinementSteps = 100;
 
-// Refuses parameters that the pivot rule does not use. If they were ignored, the client would not
-// notice the mistake.
+// Refuses parameters that the pivot rule does not use. Ignoring them would hide the mistake from
+// the client.
 absl::Status CheckPivotRule(const v1::MethodParameters& parameters) {
   const bool interval = parameters.interval_low() != 0 || parameters.interval_high() != 0;
   if (interval && parameters.pivot_rule() != v1::PIVOT_RULE_INTERVAL) {
     return BadField("header.options.parameters.interval_low",
-                    "only the pivot rule interval uses an interval: set pivot_rule to it, or leave "
-                    "the interval out");
+                    "only the pivot rule interval uses an interval: set this rule, or leave the "
+                    "interval unset");
   }
   if (parameters.threshold() != 0 && parameters.pivot_rule() != v1::PIVOT_RULE_THRESHOLD) {
     return BadField("header.options.parameters.threshold",
-                    "only the pivot rule threshold uses a threshold: set pivot_rule to it, or "
-                    "leave the threshold out");
+                    "only the pivot rule threshold uses a threshold: set this rule, or leave the "
+                    "threshold unset");
   }
   return absl::OkStatus();
 }
@@ -167,9 +167,9 @@ absl::StatusOr<SeriesRequest> DecodeSeries(const v1::SolveSeriesHeader& header) 
     if (is_set) return BadField(field, "is not supported in a series: leave it unset");
   }
   if (!header.handle().empty() && header.has_cache()) {
-    return BadField(
-        "header.cache",
-        "header.handle is also set, whose lease and name do not change: set only one of the two");
+    return BadField("header.cache",
+                    "header.handle is also set, and the lease and name of its factor do not "
+                    "change: set only one of the two");
   }
   SeriesRequest series;
   CROUT_ASSIGN_OR_RETURN(series.factor, DecodeOptions(factorize));

@@ -131,7 +131,7 @@ class IdempotentHandler : public JobHandler<FactorResult, v1::FactorizeResponse>
         return steps_;
       }
       if (!absl::IsAborted(existing.status())) return existing.status();
-      CROUT_ASSIGN_OR_RETURN(waiting_, call_.KeepFirstMessage());
+      CROUT_ASSIGN_OR_RETURN(waiting_, call_.StoreFirstMessage());
       const std::shared_ptr<RequestWaiter> waiter(call_.shared_from_this(), this);
       if (request_ids().Await(call_.tenant(), insert_.request_id, waiter)) {
         return std::vector<PayloadStep*>{};

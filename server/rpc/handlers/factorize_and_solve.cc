@@ -37,8 +37,9 @@ class FactorizeAndSolveHandler final
     request.sets_cache = header.has_cache();
     if (header.has_cache()) {
       if (!header.cache().request_id().empty()) {
-        return BadField("header.cache.request_id",
-                        "not supported here: Factorize, then Solve, makes the pair idempotent");
+        return BadField(
+            "header.cache.request_id",
+            "FactorizeAndSolve does not support request_id: call Factorize with it, then Solve");
       }
       CROUT_ASSIGN_OR_RETURN(
           insert_, DecodeCacheOptions(header.cache(), call_.tenant(), call_.core().limits));

@@ -214,7 +214,7 @@ TEST_F(RpcSeriesTest, AHeaderBeforeTheStepIsWholeIsRefused) {
   series.Write(request);
   const grpc::Status status = series.Status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("sent before the last step's payload"));
+  EXPECT_THAT(status.error_message(), HasSubstr("sent before the payload of the previous step"));
 }
 
 TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
@@ -285,7 +285,7 @@ TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   PassTime(absl::Minutes(11));
   const grpc::Status status = series.Status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_THAT(status.error_message(), HasSubstr("take the series up again"));
+  EXPECT_THAT(status.error_message(), HasSubstr("resume the series"));
   WaitUntil([&] { return Idle().factors == 1; }, "the parts between the steps to go");
 }
 
