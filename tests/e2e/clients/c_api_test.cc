@@ -153,7 +153,7 @@ TEST_F(CApiTest, IllegalArgumentsAreNumbered) {
   crout_release(factor);
 }
 
-TEST_F(CApiTest, WhatCannotBeIsRefused) {
+TEST_F(CApiTest, InvalidCallsAreRefused) {
   const std::vector<double> a = {4, 1, 1, 3};
   crout_connection* connection = nullptr;
   EXPECT_EQ(crout_connect(nullptr, nullptr, 0, &connection), CROUT_INVALID_ARGUMENT);

@@ -88,7 +88,7 @@ TEST(LogTest, ItsReaderIsGone) {
 }
 
 // protobuf would log an error for the following text, which is not UTF-8.
-TEST(LogTest, LibrariesDoNotWriteThemselves) {
+TEST(LogTest, LibrariesDoNotWriteToStandardError) {
   for (const bool gone : {true, false}) {
     Fifo fifo;
     Daemon daemon({"--log-calls=none"}, "croutd", fifo.path());

@@ -103,7 +103,7 @@ TEST_F(TlsTest, ServesClientsThatTrustItsAuthority) {
   EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok()) << "the others did no harm";
 }
 
-TEST_F(TlsTest, ClientsSpeakIt) {
+TEST_F(TlsTest, ClientsUseTls) {
   MakeAuthority(files_, "other");
   MakeCertificate(files_, "client", "ca");
   Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=required"}));
@@ -147,7 +147,7 @@ TEST_F(TlsTest, ClientsSpeakIt) {
   EXPECT_THAT(ctl(flags).errors, HasSubstr("chmod 600"));
 }
 
-TEST_F(TlsTest, SpeaksTls12AndNewer) {
+TEST_F(TlsTest, AcceptsTls12AndNewer) {
   Daemon daemon(ServerFlags());
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_3"), HasSubstr("Protocol version: TLSv1.3"));
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_2"), HasSubstr("Protocol version: TLSv1.2"));
@@ -162,7 +162,7 @@ TEST_F(TlsTest, SpeaksTls12AndNewer) {
       [&] { return daemon.process().Errors().find("unsupported protocol") != std::string::npos; }));
 }
 
-TEST_F(TlsTest, ClientsShowCertificatesWhereTheyAreRequired) {
+TEST_F(TlsTest, ClientsPresentRequiredCertificates) {
   MakeCertificate(files_, "client", "ca");
   MakeCertificate(files_, "late", "ca", -1);
   MakeAuthority(files_, "other");
@@ -197,7 +197,7 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
 }
 
 // Tools for certificates replace a whole directory, so that certificate and key always match.
-TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
+TEST_F(TlsTest, ADirectoryOfCertificatesMayBeReplaced) {
   MakeAuthority(files_, "next");
   const auto issue = [&](const std::string& directory, const std::string& authority) {
     MakeCertificate(files_, "server", authority);
@@ -226,7 +226,7 @@ TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
   EXPECT_TRUE(Eventually([&] { return taken() >= exchange; })) << taken() << " " << exchange;
 }
 
-TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
+TEST_F(TlsTest, InvalidFilesLeaveTheOldOnesInUse) {
   Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional"}));
   MakeCertificate(files_, "next", "ca");
   const auto told = [&](const std::string& reason) {
@@ -368,7 +368,7 @@ TEST_F(TlsTest, ConnectionsBeyondTheLimitDoNotStopTheListener) {
       << "as soon as the time of some is over";
 }
 
-TEST_F(TlsTest, UnixSocketsStayPlain) {
+TEST_F(TlsTest, UnixSocketsDoNotUseTls) {
   const std::string socket = "unix:" + files_.File("socket");
   Daemon daemon(ServerFlags({"--listen=" + socket + ",127.0.0.1:0"}));
   EXPECT_TRUE(Call(socket, grpc::InsecureChannelCredentials()).ok());
@@ -384,7 +384,7 @@ TEST_F(TlsTest, OtherMachinesNeedTlsOrTheInsecureFlag) {
   EXPECT_EQ(Refusal({"--listen=127.8.0.1:0,[::1]:0,localhost:0,unix:/tmp/a"}), "taken");
 }
 
-TEST_F(TlsTest, FilesThatCannotServeAreRefusedAtTheStart) {
+TEST_F(TlsTest, UnusableFilesAreRefusedAtTheStart) {
   MakeCertificate(files_, "other", "ca");
   MakeCertificate(files_, "late", "ca", -1);
   WriteFile(files_.File("half.crt"), ReadFile(files_.File("server.crt")).substr(0, 200));

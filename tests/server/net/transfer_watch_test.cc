@@ -24,14 +24,14 @@ class TransferWatchTest : public ::testing::Test {
   TransferWatch watch_{limits_, start_};
 };
 
-TEST_F(TransferWatchTest, ThePeersSilenceIsLimited) {
+TEST_F(TransferWatchTest, IdleTimeOfThePeerIsLimited) {
   watch_.StartPeerTurn(At(5));
   watch_.Moved(100'000, At(8));
   EXPECT_EQ(watch_.Check(At(38)), Fault::kNone);
   EXPECT_EQ(watch_.Check(At(38.1)), Fault::kIdle);
 }
 
-TEST_F(TransferWatchTest, NothingMovedIsSilence) {
+TEST_F(TransferWatchTest, EmptyMovesCountAsIdle) {
   watch_.StartPeerTurn(At(0));
   watch_.Moved(100'000, At(1));
   watch_.Moved(0, At(30));
@@ -71,7 +71,7 @@ TEST_F(TransferWatchTest, TheTotalTimeIsLimited) {
   EXPECT_EQ(watch_.Check(At(601)), Fault::kLong);
 }
 
-TEST_F(TransferWatchTest, TheLargestMessageIsWhatTheLeastRateMovesInTime) {
+TEST_F(TransferWatchTest, TheLargestMessageFitsTheMinimumRateAndIdleTimeout) {
   EXPECT_EQ(LargestMessage(limits_), 3000u);
   constexpr auto kAll = std::numeric_limits<size_t>::max();
   EXPECT_EQ(LargestMessage({.idle_timeout = absl::InfiniteDuration()}), kAll);

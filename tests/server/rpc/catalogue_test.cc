@@ -62,7 +62,7 @@ class RpcCatalogueTest : public RpcTest {
   }
 };
 
-TEST_F(RpcCatalogueTest, AMethodIsServedByItsName) {
+TEST_F(RpcCatalogueTest, ARegisteredMethodIsServedByName) {
   StartServer({.register_more = RegisterToys});
   v1::Factor factor;
   const grpc::Status status = Factorize(Header(v1::ALGORITHM_IRR_LU), &factor);
@@ -82,7 +82,7 @@ TEST_F(RpcCatalogueTest, AMethodIsServedByItsName) {
   for (const double x : solved.x) EXPECT_NEAR(x, 1, 1e-12);
 }
 
-TEST_F(RpcCatalogueTest, ItIsListedEstimatedAndCounted) {
+TEST_F(RpcCatalogueTest, ARegisteredMethodIsListedEstimatedAndCounted) {
   StartServer({.register_more = RegisterToys});
   EXPECT_THAT(ListedAlgorithms(), Contains(v1::ALGORITHM_IRR_LU));
   EXPECT_THAT(ListedAlgorithms(), Contains(v1::ALGORITHM_MULTIFRONTAL));
@@ -132,7 +132,7 @@ TEST_F(RpcCatalogueTest, UnsupportedParametersAreRefused) {
   }
 }
 
-TEST_F(RpcCatalogueTest, AMethodWithoutFactorsIsSoByItsKindAndNotByItsName) {
+TEST_F(RpcCatalogueTest, AMethodWithoutFactorsIsRecognizedByItsKind) {
   StartServer({.register_more = RegisterToys});
   ExpectRefused(Header(v1::ALGORITHM_MULTIFRONTAL), grpc::StatusCode::FAILED_PRECONDITION,
                 "multifrontal solves and leaves no factors: use FactorizeAndSolve");
@@ -166,7 +166,7 @@ TEST_F(RpcCatalogueTest, WithoutRegistrationThereIsNoSuchMethod) {
   }
 }
 
-TEST_F(RpcCatalogueTest, AMethodThatTheContractLacksIsFoundAtTheStart) {
+TEST_F(RpcCatalogueTest, AMethodWithoutAProtoValueFailsTheStart) {
   for (const char* name : {"toy", "auto", "trsm"}) {
     std::vector<std::unique_ptr<Device>> devices;
     devices.push_back(

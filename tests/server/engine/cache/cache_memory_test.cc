@@ -121,7 +121,7 @@ TEST_F(CacheMemoryTest, Insert) {
   ExpectWorks();
 }
 
-TEST_F(CacheMemoryTest, InsertOfWhatWasClaimed) {
+TEST_F(CacheMemoryTest, InsertWithAClaimedRequestId) {
   Start(kUnits, kUnits);
   const std::string id = "a request id, not short either";
   ASSERT_OK(cache_->ClaimRequest(kTenant, id));

@@ -39,7 +39,7 @@ TEST(ToGrpcStatusTest, CodesAgree) {
   }
 }
 
-TEST(ToGrpcStatusTest, ReasonAndRetryDelayTravel) {
+TEST(ToGrpcStatusTest, ReasonAndRetryDelayAreInTheDetails) {
   grpc::CallbackServerContext context;
   const absl::Status status =
       WithRetryAfter(WithReason(absl::ResourceExhaustedError("full"), kReasonQueueFull), 2.25);
@@ -53,7 +53,7 @@ TEST(ToGrpcStatusTest, ReasonAndRetryDelayTravel) {
   EXPECT_EQ(retry.retry_delay().nanos(), 250000000);
 }
 
-TEST(ToGrpcStatusTest, ABadFieldIsNamed) {
+TEST(ToGrpcStatusTest, ABadFieldIsInTheDetails) {
   grpc::CallbackServerContext context;
   const grpc::Status mapped = ToGrpcStatus(BadField("header.matrix", "not square"), &context);
   google::rpc::BadRequest bad;
@@ -62,7 +62,7 @@ TEST(ToGrpcStatusTest, ABadFieldIsNamed) {
   EXPECT_EQ(bad.field_violations(0).field(), "header.matrix");
 }
 
-TEST(ToGrpcStatusTest, AHugeMessageIsCut) {
+TEST(ToGrpcStatusTest, ALongMessageIsTruncated) {
   grpc::CallbackServerContext context;
   const grpc::Status mapped = ToGrpcStatus(BadField("f", std::string(100000, 'x')), &context);
   EXPECT_LE(mapped.error_message().size(), 2048u);

@@ -47,7 +47,7 @@ class RpcPostponedTest : public RpcSparseTest {
   std::optional<Reservation> taken_;
 };
 
-TEST_F(RpcPostponedTest, PivotsThatWereTooSmallAreEliminatedLater) {
+TEST_F(RpcPostponedTest, SmallPivotsAreDelayed) {
   Start();
   const Triplets a = Star(0);
   const v1::Factor factor = MustFactor(Unmatched(a), a);
@@ -174,7 +174,7 @@ TEST_F(RpcPostponedTest, WithoutHostMemoryTheyArePerturbedAndCorrected) {
   ExpectCorrected(Star(0));
 }
 
-TEST_F(RpcPostponedTest, InOneCallToo) {
+TEST_F(RpcPostponedTest, InFactorizeAndSolve) {
   Start();
   const Triplets a = Star(0);
   const std::vector<double> b(kStar, 1.0);
