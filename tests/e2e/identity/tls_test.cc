@@ -229,7 +229,7 @@ TEST_F(TlsTest, ADirectoryOfCertificatesMayBeReplaced) {
 TEST_F(TlsTest, InvalidFilesLeaveTheOldOnesInUse) {
   Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional"}));
   MakeCertificate(files_, "next", "ca");
-  const auto told = [&](const std::string& reason) {
+  const auto logged = [&](const std::string& reason) {
     return Eventually([&] { return daemon.process().Errors().find(reason) != std::string::npos; });
   };
   const auto expect_served = [&] {
@@ -238,7 +238,7 @@ TEST_F(TlsTest, InvalidFilesLeaveTheOldOnesInUse) {
   };
   const std::string good = ReadFile(files_.File("server.crt"));
   WriteFile(files_.File("server.crt"), good + good.substr(0, 200));
-  EXPECT_TRUE(told("an incomplete or malformed certificate"));
+  EXPECT_TRUE(logged("an incomplete or malformed certificate"));
   const auto scraped = [&](const std::string& sample) {
     return Eventually(
         [&] { return daemon.ScrapeMetrics().find(sample + "\n") != std::string::npos; });
@@ -252,22 +252,22 @@ TEST_F(TlsTest, InvalidFilesLeaveTheOldOnesInUse) {
   EXPECT_NEAR(*begin, absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()), 3600);
   expect_served();
   WriteFile(files_.File("server.crt"), ReadFile(files_.File("next.crt")));
-  EXPECT_TRUE(told("is not the key of"));
+  EXPECT_TRUE(logged("is not the key of"));
   expect_served();
   WriteFile(files_.File("server.crt"), good);
   WriteFile(files_.File("ca.crt"), "");
-  EXPECT_TRUE(told("contains no PEM certificate"));
+  EXPECT_TRUE(logged("contains no PEM certificate"));
   MakeAuthority(files_, "ca");
   MakeCertificate(files_, "server", "ca");
   EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Credentials("ca")).ok(); }));
-  EXPECT_TRUE(told("tls_files_reloaded"));
+  EXPECT_TRUE(logged("tls_files_reloaded"));
   EXPECT_TRUE(scraped("crout_file_refused{file=\"tls\"} 0"));
 }
 
 // A TCP connection that sends `bytes` and then waits.
-class Silent {
+class SilentConnection {
  public:
-  Silent(const std::string& address, const std::string& bytes)
+  SilentConnection(const std::string& address, const std::string& bytes)
       : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in where = {};
     where.sin_family = AF_INET;
@@ -278,9 +278,9 @@ class Silent {
         connect(fd_, reinterpret_cast<sockaddr*>(&where), sizeof where) == 0 &&
         send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
-  ~Silent() { close(fd_); }
-  Silent(const Silent&) = delete;  // owns the socket
-  Silent& operator=(const Silent&) = delete;
+  ~SilentConnection() { close(fd_); }
+  SilentConnection(const SilentConnection&) = delete;  // owns the socket
+  SilentConnection& operator=(const SilentConnection&) = delete;
   bool connected() const { return connected_; }
   // Returns whether the server has not closed the connection.
   bool open() const {
@@ -294,10 +294,11 @@ class Silent {
 };
 
 // Opens `count` connections. Half of them send nothing, the others the begin of a handshake.
-std::vector<std::unique_ptr<Silent>> Unfinished(const std::string& address, int count) {
-  std::vector<std::unique_ptr<Silent>> silent;
+std::vector<std::unique_ptr<SilentConnection>> UnfinishedHandshakes(const std::string& address,
+                                                                    int count) {
+  std::vector<std::unique_ptr<SilentConnection>> silent;
   for (int i = 0; i < count; ++i) {
-    silent.push_back(std::make_unique<Silent>(
+    silent.push_back(std::make_unique<SilentConnection>(
         address, i % 2 == 0 ? "" : std::string("\x16\x03\x01\x02\x00\x01", 6)));
     EXPECT_TRUE(silent.back()->connected()) << i;
   }
@@ -316,10 +317,10 @@ TEST_F(TlsTest, UnfinishedHandshakesDoNotBlockClients) {
   ASSERT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
   const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
   // An honest client is served while all these connections are open.
-  std::vector<std::unique_ptr<Silent>> silent;
+  std::vector<std::unique_ptr<SilentConnection>> silent;
   EXPECT_TRUE(SeenWithin(kHandshakeTime, [&] {
     silent.clear();
-    silent = Unfinished(daemon.address(), kMany);
+    silent = UnfinishedHandshakes(daemon.address(), kMany);
     EXPECT_TRUE(
         Eventually([&] { return Connections(daemon) >= kMany || !silent.front()->open(); }));
     EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
@@ -358,7 +359,7 @@ TEST_F(TlsTest, HandshakesThatFailAreCountedAndDoNotFillTheLog) {
 // The listener of gRPC would stop permanently if the file descriptors were exhausted.
 TEST_F(TlsTest, ConnectionsBeyondTheLimitDoNotStopTheListener) {
   Daemon daemon(ServerFlags({"--max-connections=50"}));
-  const auto silent = Unfinished(daemon.address(), 200);
+  const auto silent = UnfinishedHandshakes(daemon.address(), 200);
   const auto refused = [&] {
     return SampleOf(daemon.ScrapeMetrics(), "crout_connections_refused_total").value_or(0);
   };

@@ -50,11 +50,11 @@ TEST_F(RpcSeriesStartTest, ItsSolutionSolvesAStepWithoutIteration) {
       [](auto&) {},
       [](auto& r) {
         r.mutable_header()->mutable_change()->set_entries(1);
-        r.set_data(Together(std::vector<double>{0.5}, std::vector<int32_t>{2, 1}));
+        r.set_data(Concatenate(std::vector<double>{0.5}, std::vector<int32_t>{2, 1}));
       },
       [](auto& r) {
         r.mutable_header()->mutable_change()->set_rank(1);
-        r.set_data(Together(RandomMatrix(kN, 1, 7), RandomMatrix(1, kN, 8)));
+        r.set_data(Concatenate(RandomMatrix(kN, 1, 7), RandomMatrix(1, kN, 8)));
       },
   };
   for (const auto& bring : matrices) {

@@ -161,14 +161,14 @@ TEST_F(RpcSeriesTest, InvalidStepsEndTheStreamAndKeepTheFactor) {
        [](auto& r) {
          r.mutable_header()->clear_matrix();
          r.mutable_header()->mutable_change()->set_entries(1);
-         r.set_data(Together(std::vector<double>{1}, std::vector<int32_t>{0, kN}));
+         r.set_data(Concatenate(std::vector<double>{1}, std::vector<int32_t>{0, kN}));
        },
        grpc::StatusCode::INVALID_ARGUMENT, "outside"},
       {"NaN in a change",
        [&](auto& r) {
          r.mutable_header()->clear_matrix();
          r.mutable_header()->mutable_change()->set_entries(1);
-         r.set_data(Together(std::vector<double>{nan}, std::vector<int32_t>{2, 1}));
+         r.set_data(Concatenate(std::vector<double>{nan}, std::vector<int32_t>{2, 1}));
        },
        grpc::StatusCode::INVALID_ARGUMENT, "change: the changed matrix has a NaN"},
       {"NaN",

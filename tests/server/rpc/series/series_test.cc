@@ -89,7 +89,7 @@ TEST_F(RpcSeriesTest, ChangesReplaceWholeMatrices) {
       const std::vector<int32_t> cols = {step, 3};
       for (int k = 0; k < 2; ++k) a[rows[k] + cols[k] * kN] = values[k];
       next.mutable_change()->set_entries(2);
-      request.set_data(Together(values, rows, cols));
+      request.set_data(Concatenate(values, rows, cols));
     } else {
       const std::vector<double> u = RandomMatrix(kN, 1, 30 + step);
       const std::vector<double> v = RandomMatrix(kN, 1, 40 + step);
@@ -97,7 +97,7 @@ TEST_F(RpcSeriesTest, ChangesReplaceWholeMatrices) {
         for (int64_t i = 0; i < kN; ++i) a[i + j * kN] += u[i] * v[j];
       }
       next.mutable_change()->set_rank(1);
-      request.set_data(Together(u, v));
+      request.set_data(Concatenate(u, v));
     }
     ASSERT_TRUE(series.Write(request));
     Answer answer;
@@ -131,7 +131,7 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
     for (int64_t j = 0; j < kN; ++j) {
       for (int64_t i = 0; i < kN; ++i) a[i + j * kN] += u[i] * v[j];
     }
-    request.set_data(Together(u, v));
+    request.set_data(Concatenate(u, v));
     ASSERT_TRUE(series.Write(request));
     ASSERT_TRUE(series.Receive(answer));
     ExpectSolved(*answer, a, b);
@@ -254,12 +254,12 @@ TEST_F(RpcSeriesTest, ChangesApplyToAPrecedingSingularMatrix) {
   std::iota(rows.begin(), rows.end(), 0);
   v1::SolveSeriesRequest entries;
   entries.mutable_header()->mutable_change()->set_entries(kN);
-  entries.set_data(Together(column, rows, columns));
+  entries.set_data(Concatenate(column, rows, columns));
   v1::SolveSeriesRequest low_rank;
   low_rank.mutable_header()->mutable_change()->set_rank(1);
   std::vector<double> first(kN);
   first[0] = 1;
-  low_rank.set_data(Together(column, first));
+  low_rank.set_data(Concatenate(column, first));
   const Holdings before = Idle();
   int64_t factors = 0;
   for (const bool begins : {true, false}) {

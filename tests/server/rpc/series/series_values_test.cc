@@ -53,10 +53,10 @@ struct Pattern {
     return gzip ? Gzip(text) : text;
   }
   std::string Packed(const std::vector<Complex>& values) const {
-    if (complex()) return Together(values);
+    if (complex()) return Concatenate(values);
     std::vector<double> real;
     for (const Complex v : values) real.push_back(v.real());
-    return Together(real);
+    return Concatenate(real);
   }
 };
 
@@ -403,7 +403,7 @@ TEST_F(RpcSeriesValuesTest, ValuesFollowOtherChangesInDenseStorage) {
   ASSERT_TRUE(TextStep(by_texts, pattern, values, &expected, true, v1::SERIES_STRATEGY_REFACTOR));
   v1::SolveSeriesRequest change = Request({}, false);
   change.mutable_header()->mutable_change()->set_rank(1);
-  change.set_data(Together(RandomMatrix(kN, 1, 30), RandomMatrix(kN, 1, 31)));
+  change.set_data(Concatenate(RandomMatrix(kN, 1, 30), RandomMatrix(kN, 1, 31)));
   change.set_rhs_data(Bytes(rhs_));
   ASSERT_TRUE(by_values.Write(change) && by_values.Receive(&answer));
   const std::vector<Complex> next = pattern.Values(2);

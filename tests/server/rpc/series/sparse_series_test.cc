@@ -24,7 +24,7 @@ Triplets EmptyRow() {
   return a;
 }
 // Returns a matrix with two columns that have their only entry in the same row.
-Triplets RowLeftOver() {
+Triplets UnmatchedRow() {
   Triplets a = Grid(kM);
   std::erase_if(a, [](const Triplet& entry) { return entry.column <= 1 && entry.row != 1; });
   return a;
@@ -49,7 +49,7 @@ class RpcSparseSeriesTest : public RpcSparseStreamTest,
       }
       for (const auto reason : {v1::SINGULAR_REASON_EMPTY_ROW, v1::SINGULAR_REASON_STRUCTURE}) {
         const bool is_empty = reason == v1::SINGULAR_REASON_EMPTY_ROW;
-        ASSERT_TRUE(Step(is_empty ? EmptyRow() : RowLeftOver(), false, &answer))
+        ASSERT_TRUE(Step(is_empty ? EmptyRow() : UnmatchedRow(), false, &answer))
             << Finish().error_message();
         EXPECT_FALSE(answer.result.solved());
         EXPECT_FALSE(answer.result.accurate());
