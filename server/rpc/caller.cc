@@ -139,7 +139,8 @@ absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContex
   if (found == end) return std::optional<std::string>();
   const std::string tenant(found->second.data(), found->second.size());
   if (std::next(found) != end || !IsPrincipalName(tenant)) {
-    return BadField("crout-tenant", "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
+    return BadMessageField("crout-tenant",
+                           "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
   }
   return std::optional(tenant);
 }

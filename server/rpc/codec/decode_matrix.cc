@@ -134,7 +134,7 @@ absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view fi
     case v1::OPERATION_CONJUGATE_TRANSPOSE:
       return Op::kConjugateTranspose;
     default:
-      return UnknownValue(absl::StrCat(field, ".operation"), operation);
+      return UnknownValue(field, operation);
   }
 }
 
@@ -203,19 +203,20 @@ absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lea
 
 absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,
                                                  const std::string& tenant, const Limits& limits) {
-  CROUT_RETURN_IF_ERROR(CheckText(options.name(), "header.cache.name"));
-  CROUT_RETURN_IF_ERROR(CheckText(options.request_id(), "header.cache.request_id"));
+  CROUT_RETURN_IF_ERROR(CheckText(options.name(), "cache.name"));
+  CROUT_RETURN_IF_ERROR(CheckText(options.request_id(), "cache.request_id"));
   InsertOptions decoded{.tenant = tenant,
                         .name = options.name(),
                         .request_id = options.request_id(),
                         .lease = absl::ZeroDuration(),
                         .life = limits.max_life};
-  CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "header.cache.lease", limits));
+  CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "cache.lease", limits));
   return decoded;
 }
 
 absl::StatusOr<Handle> DecodeHandle(absl::string_view text) {
-  if (text.empty()) return BadField("handle", "missing: set the handle that Factorize returned");
+  if (text.empty())
+    return BadMessageField("handle", "missing: set the handle that Factorize returned");
   if (const std::optional<Handle> handle = Handle::Parse({text.data(), text.size()}))
     return *handle;
   return WithReason(absl::NotFoundError("no factor has this handle: it is not of the form that "

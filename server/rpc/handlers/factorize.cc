@@ -172,7 +172,7 @@ class FactorizeHandler final : public IdempotentHandler {
     CROUT_ASSIGN_OR_RETURN(insert_,
                            DecodeCacheOptions(header.cache(), call_.tenant(), core.limits));
     call_.observed().request_id = insert_.request_id;
-    CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+    CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "matrix"));
     CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
     is_batch_ = matrix.batch.has_value();
     return PlanFactor(core.engine, matrix, request, call_.tenant());
@@ -189,8 +189,9 @@ class FactorizeHandler final : public IdempotentHandler {
   absl::Status AnswerWith(const FactorInfo& existing) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (existing.summary.batch.has_value() != is_batch_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("header.cache.request_id: this id belongs to the factor of ",
+      return FieldError(
+          absl::StatusCode::kFailedPrecondition, "cache.request_id",
+          absl::StrCat("this id belongs to the factor of ",
                        is_batch_ ? "a single matrix, not of a batch" : "a batch, not of a matrix",
                        ": use another id"));
     }

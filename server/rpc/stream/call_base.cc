@@ -273,7 +273,7 @@ absl::Status CallBase::WithLostDevice(absl::Status status) const {
 
 void CallBase::Answer(absl::Status status) {
   if (writer_.closed() && !end_.ok()) return;
-  end_ = WithLostDevice(std::move(status));
+  end_ = WithMessagePath(WithLostDevice(std::move(status)));
   writer_.Close();
   end_time_ = SteadyNow();
 }

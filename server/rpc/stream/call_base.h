@@ -247,6 +247,8 @@ class CallBase : public LiveCall,
 
   // Frees the resources of the call on devices and budgets. Called once, after the end.
   virtual void ReleaseResources() = 0;
+  // Completes the path of the field that `status` is about. By default, the request is the message.
+  virtual absl::Status WithMessagePath(absl::Status status) const { return status; }
   // Whether the work continues after the client has left or its deadline has passed. Once true,
   // stays true.
   virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }

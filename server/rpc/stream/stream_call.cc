@@ -22,7 +22,7 @@ constexpr int kFirstDataField = 2;
 constexpr const char* kDataFields[] = {"data", "rhs_data", "x0_data"};
 
 absl::Status TooManyBytes() {
-  return BadField(
+  return BadMessageField(
       "data",
       "more bytes than the step's header declares: send rows x cols elements of each matrix");
 }
@@ -44,6 +44,11 @@ void StreamCall::Begin() {
     ReadAhead();
     reader_.UpdateTurn(SteadyNow());
   });
+}
+
+// The request is the field `header` of the first message.
+absl::Status StreamCall::WithMessagePath(absl::Status status) const {
+  return WithFieldPrefix(std::move(status), "header.");
 }
 
 bool StreamCall::OutlivesClient() const {
@@ -79,7 +84,7 @@ void StreamCall::HandleRead(bool ok) {
     reader_.HalfClose();
     if (BetweenRounds()) return End(absl::OkStatus());
     if (phase() == CallPhase::kHeader)
-      status = BadField("header", "the stream ended before its first message");
+      status = BadMessageField("header", "the stream ended before its first message");
   }
   if (!status.ok()) return End(std::move(status));
   Pump();
@@ -95,7 +100,7 @@ absl::Status StreamCall::HandleMessage(const grpc::ByteBuffer& buffer) {
   CROUT_ASSIGN_OR_RETURN(StreamMessage * message, reader_.Add(buffer, SteadyNow()));
   if (phase() == CallPhase::kHeader) return HandleHeader(*message);
   if (message->has_header() && !handler_->InRounds()) {
-    return BadField("header", "repeated: only the first message carries one");
+    return BadMessageField("header", "repeated: only the first message carries one");
   }
   return absl::OkStatus();
 }
@@ -103,7 +108,7 @@ absl::Status StreamCall::HandleMessage(const grpc::ByteBuffer& buffer) {
 absl::Status StreamCall::HandleHeader(StreamMessage& message) {
   if (!message.has_header()) {
     if (!BetweenRounds()) {
-      return BadField("header", "missing: the first message carries the header");
+      return BadMessageField("header", "missing: the first message carries the header");
     }
     // Ignore an empty message, as within a payload.
     if (reader_.NextMessage() != nullptr) return TooManyBytes();
@@ -173,9 +178,10 @@ absl::StatusOr<bool> StreamCall::Consume() {
     const std::optional<DataSegment> rest = reader_.Next();
     if (!rest) break;
     if (reader_.AtHeader()) {
-      return BadField("header",
-                      "sent before the payload of the previous step is complete: send all declared "
-                      "bytes first");
+      return BadMessageField(
+          "header",
+          "sent before the payload of the previous step is complete: send all declared "
+          "bytes first");
     }
     CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(rest->field));
     const size_t bytes = rest->bytes.size();
@@ -212,14 +218,14 @@ void StreamCall::ReserveInTask(PayloadStep* step, size_t bytes) {
 absl::StatusOr<PayloadStep*> StreamCall::StepFor(int field) {
   const auto step_index = static_cast<size_t>(field - kFirstDataField);
   if (step_index >= steps_.size()) {
-    return BadField(
+    return BadMessageField(
         kDataFields[step_index],
         "the header declares no such payload: declare its matrix, or leave these bytes out");
   }
   if (step_index < step_) {
-    return BadField(kDataFields[step_index],
-                    absl::StrCat("sent after ", kDataFields[step_],
-                                 ": send the payloads in the order of their fields"));
+    return BadMessageField(kDataFields[step_index],
+                           absl::StrCat("sent after ", kDataFields[step_],
+                                        ": send the payloads in the order of their fields"));
   }
   while (step_ < step_index) CROUT_RETURN_IF_ERROR(steps_[step_++].upload().Close());
   return &steps_[step_];

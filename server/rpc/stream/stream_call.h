@@ -102,6 +102,7 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
     StartWriteAndFinish(&message, grpc::WriteOptions(), std::move(status));
   }
   void StartFinishing(grpc::Status status) override { Finish(std::move(status)); }
+  absl::Status WithMessagePath(absl::Status status) const override;
   bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 

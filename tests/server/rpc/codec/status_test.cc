@@ -62,6 +62,38 @@ TEST(ToGrpcStatusTest, ABadFieldIsInTheDetails) {
   EXPECT_EQ(bad.field_violations(0).field(), "header.matrix");
 }
 
+TEST(ToGrpcStatusTest, AFieldOfAMessageIsInTheDetails) {
+  grpc::CallbackServerContext context;
+  const absl::Status status = BadMessageField("data", "too long");
+  EXPECT_EQ(WithFieldPrefix(status, "header."), status) << "the path is complete";
+  google::rpc::BadRequest bad;
+  ASSERT_TRUE(Find(ToGrpcStatus(status, &context), &bad));
+  EXPECT_EQ(bad.field_violations(0).field(), "data");
+}
+
+TEST(ToGrpcStatusTest, OnlyInvalidArgumentsHaveFieldViolations) {
+  grpc::CallbackServerContext context;
+  const absl::Status status = FieldError(absl::StatusCode::kFailedPrecondition, "rhs", "no batch");
+  google::rpc::BadRequest bad;
+  EXPECT_FALSE(Find(ToGrpcStatus(status, &context), &bad));
+}
+
+TEST(FieldPrefixTest, IsAddedToTheFieldAndTheMessage) {
+  const absl::Status status = WithReason(
+      FieldError(absl::StatusCode::kFailedPrecondition, "rhs", "3 rows"), kReasonShapeMismatch);
+  const absl::Status prefixed = WithFieldPrefix(status, "header.");
+  EXPECT_EQ(prefixed.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(prefixed.message(), "header.rhs: 3 rows");
+  EXPECT_EQ(FieldOf(prefixed), "header.rhs");
+  EXPECT_EQ(ReasonOf(prefixed), kReasonShapeMismatch);
+}
+
+TEST(FieldPrefixTest, IsNotAddedWithoutAField) {
+  const absl::Status status = absl::NotFoundError("no such factor");
+  EXPECT_EQ(WithFieldPrefix(status, "header."), status);
+  EXPECT_TRUE(WithFieldPrefix(absl::OkStatus(), "header.").ok());
+}
+
 TEST(ToGrpcStatusTest, ALongMessageIsTruncated) {
   grpc::CallbackServerContext context;
   const grpc::Status mapped = ToGrpcStatus(BadField("f", std::string(100000, 'x')), &context);
