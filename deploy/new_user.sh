@@ -156,4 +156,4 @@ for surface in "$@"; do
   finish
 done
 stop
-echo "deploy/new_user.sh: all is as it should be"
+echo "deploy/new_user.sh: all steps passed"

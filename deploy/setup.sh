@@ -19,7 +19,7 @@ installed() {
 }
 
 if ! command -v apt-get >/dev/null; then
-  echo "setup: no apt-get here; Crout needs what $list names" >&2
+  echo "setup: this system has no apt-get. Install the packages that $list lists" >&2
   exit 1
 fi
 

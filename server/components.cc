@@ -166,10 +166,10 @@ void ServerComponents::Housekeep() {
   connections_.Housekeep(SteadyNow());
   AbandonOnBadAlloc([this] { memory_return_.Observe(CurrentActivity(), SteadyNow()); });
   AbandonOnBadAlloc([this] {
-    const uint64_t times = AbandonedTasks();
-    if (times == times_without_memory_) return;
-    Log(LogLevel::kError, "out_of_memory", {{"times", times - times_without_memory_}});
-    times_without_memory_ = times;
+    const uint64_t tasks = AbandonedTasks();
+    if (tasks == logged_abandoned_tasks_) return;
+    Log(LogLevel::kError, "memory_ran_out", {{"tasks", tasks - logged_abandoned_tasks_}});
+    logged_abandoned_tasks_ = tasks;
   });
 }
 

@@ -82,7 +82,7 @@ class ServerComponents {
   std::unique_ptr<grpc::Service> service_;
   MemoryReturn memory_return_;
   std::unique_ptr<GpuMonitor> gpus_;
-  uint64_t times_without_memory_ = 0;  // already logged
+  uint64_t logged_abandoned_tasks_ = 0;
 };
 
 }  // namespace crout

@@ -116,8 +116,8 @@ std::string DefaultStateDir() {
     const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): at start
     return std::string(value == nullptr ? "" : value);
   };
-  const std::string of_service = variable("STATE_DIRECTORY");
-  if (!of_service.empty()) return of_service.substr(0, of_service.find(':'));
+  const std::string service_dir = variable("STATE_DIRECTORY");
+  if (!service_dir.empty()) return service_dir.substr(0, service_dir.find(':'));
   if (const std::string state = variable("XDG_STATE_HOME"); !state.empty()) return state + "/crout";
   if (const std::string home = variable("HOME"); !home.empty()) return home + "/.local/state/crout";
   return "";

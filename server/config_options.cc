@@ -296,7 +296,7 @@ void AddMemoryOptions(Options& options, Config& config) {
            "Fraction of the memory of a GPU for jobs and cached factors, from 0.01 to 1")
       ->check([](const std::string& text) {
         double share = 0;
-        // False for NaN.
+        // The comparisons are false for NaN.
         const bool good = absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0.01 to 1";
       });
@@ -317,8 +317,8 @@ void AddLimitOptions(Options& options, Config& config) {
   options.BeginSection("Limits of clients");
   options
       .AddList("trusted-proxies", config.trusted_proxies,
-               "Proxies that carry many clients: addresses, networks (10.0.0.0/8) or unix. One may "
-               "use more than a quarter of --call-memory even when other clients need it")
+               "Proxies that carry many clients: addresses, networks (10.0.0.0/8) or unix. A proxy "
+               "may use more than a quarter of --call-memory even when other clients need it")
       ->check([](const std::string& text) {
         return ErrorMessage(TrustedProxies::Parse({text}).status());
       });
@@ -338,7 +338,7 @@ void AddLimitOptions(Options& options, Config& config) {
            "Fraction of the calls of a connection, from 0 to 1; see --abandoned-calls")
       ->check([](const std::string& text) {
         double share = 0;
-        // False for NaN.
+        // The comparisons are false for NaN.
         const bool good = absl::SimpleAtod(text, &share) && share >= 0 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0 to 1";
       });

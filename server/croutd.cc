@@ -23,14 +23,14 @@ namespace {
 // gRPC receives into malloc buffers of 1 MiB and more, on changing threads. By default malloc would
 // map, fault in and unmap each buffer, and each thread's arena would keep its own buffers. Both
 // cost more than copying the data.
-void KeepReceiveBuffersWarm() {
+void KeepReceiveBuffersMapped() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 32 << 20);
   mallopt(M_ARENA_MAX, 1);
 }
 
-// Excludes keys and tokens from core files, whichever tool writes them. Also prevents other
-// processes of the same user from reading the daemon's memory.
+// Excludes keys and tokens from the core files of all tools. Also prevents other processes of the
+// same user from reading the daemon's memory.
 void HideMemory() { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 int RunServer(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals) {
@@ -46,7 +46,7 @@ int RunServer(const Config& config, OpenDevicesFunction open_devices, const Stop
 int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
   if (argc > 1 && std::string_view(argv[1]) == "token") return RunTokenCommand(argc - 1, argv + 1);
   host::UsePassiveOpenMpWaits(argv);
-  KeepReceiveBuffersWarm();
+  KeepReceiveBuffersMapped();
   const StopSignals signals;  // before any thread starts
   // A closed peer or log reader must fail the write, not end the daemon.
   std::signal(SIGPIPE, SIG_IGN);

@@ -59,9 +59,9 @@ constexpr int kFrameBytes = 4 << 20;
 constexpr size_t kUsersOfSocket = 32;
 constexpr auto kHousekeepingPeriod = std::chrono::seconds(1);
 // Time limit for aborted calls to finish.
-constexpr auto kForcedEnd = std::chrono::seconds(5);
+constexpr auto kAbortTimeout = std::chrono::seconds(5);
 // Time limit for idle connections to close when no call is left.
-constexpr auto kConnectionsEnd = std::chrono::seconds(1);
+constexpr auto kCloseTimeout = std::chrono::seconds(1);
 
 constexpr absl::string_view kUnix = "unix:";
 
@@ -110,8 +110,8 @@ absl::Status CannotBind(const std::string& address, const absl::Status& why) {
 size_t MaxConnections(int64_t requested, size_t addresses) {
   constexpr size_t kReservedDescriptors = 512;  // files, devices, the metrics port
   const size_t all = RaiseDescriptorLimit();
-  const size_t room = all > 2 * kReservedDescriptors ? all - kReservedDescriptors : all / 2;
-  return std::min(static_cast<size_t>(requested), std::max<size_t>(1, room / addresses));
+  const size_t available = all > 2 * kReservedDescriptors ? all - kReservedDescriptors : all / 2;
+  return std::min(static_cast<size_t>(requested), std::max<size_t>(1, available / addresses));
 }
 
 Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
     CROUT_RETURN_IF_ERROR(daemon->Bind());
     daemon->housekeeper_ = StartThread([daemon = daemon.get()] { daemon->HousekeepingLoop(); });
   } catch (const std::system_error&) {
-    // gRPC also lacked threads. Its destructor would wait for a thread that never ran.
+    // gRPC also failed to start threads. Its destructor would wait for them forever.
     (void)daemon.release();
     throw;
   }
@@ -160,9 +160,9 @@ absl::Status Daemon::Bind() {
   CROUT_ASSIGN_OR_RETURN(tls_, TlsReloader::Create(config_.tls));
   ConnectionCalls& calls = components_->core().connections;
   calls.SetDisconnect([this](const std::string& peer) { Disconnect(peer); });
-  const auto over_tcp = config_.tls.enabled()
-                            ? BoundedTls(ListenerCredentials(tls_->published()), calls)
-                            : BoundedInsecure(calls);
+  const auto tcp_credentials = config_.tls.enabled()
+                                   ? BoundedTls(ListenerCredentials(tls_->published()), calls)
+                                   : BoundedInsecure(calls);
   max_connections_ = MaxConnections(config_.max_connections, config_.listen.size());
   const auto add_acceptor = [&](std::shared_ptr<grpc::ServerCredentials> credentials) {
     acceptors.back().push_back(builder.experimental().AddExternalConnectionAcceptor(
@@ -173,7 +173,7 @@ absl::Status Daemon::Bind() {
     CROUT_RETURN_IF_ERROR(BindTo(address));
     ConnectionListener& listener = *listeners_.back();
     acceptors.emplace_back();
-    if (!IsUnix(address)) add_acceptor(over_tcp);
+    if (!IsUnix(address)) add_acceptor(tcp_credentials);
     for (size_t i = 0; IsUnix(address) && i <= kUsersOfSocket; ++i) {
       add_acceptor(BoundedInsecure(calls, [&listener, i] { return listener.UserOf(i); }));
     }
@@ -183,7 +183,7 @@ absl::Status Daemon::Bind() {
   server_ = builder.BuildAndStart();
   if (server_ == nullptr)
     return absl::InternalError(
-        "gRPC cannot start the server: the log of gRPC (GRPC_VERBOSITY=debug) has the reason");
+        "gRPC cannot start the server. Set GRPC_VERBOSITY=debug to log the reason");
   CROUT_RETURN_IF_ERROR(ServePages());
   for (size_t i = 0; i < listeners_.size(); ++i) listeners_[i]->Start(std::move(acceptors[i]));
   return absl::OkStatus();
@@ -224,15 +224,15 @@ HttpAdmission Daemon::AdmitHttpCaller(Role role, const HttpCaller& caller) {
   credentials.certificate_names = caller.certificate_names;
   const absl::Status refused =
       FindIdentity(core, *identities, credentials,
-                   {.role = role, .what = caller.path, .peer = caller.peer, .is_page = true})
+                   {.role = role, .target = caller.path, .peer = caller.peer, .is_page = true})
           .status();
   if (refused.ok()) return {};
   constexpr unsigned kUnauthorized = 401;
   constexpr unsigned kForbidden = 403;
-  const bool guessed = ReasonOf(refused) == kReasonUnknownToken;
+  const bool unknown_token = ReasonOf(refused) == kReasonUnknownToken;
   return {.status = absl::IsPermissionDenied(refused) ? kForbidden : kUnauthorized,
           .advice = std::string(refused.message()),
-          .after = guessed ? kRefusalTime : std::chrono::seconds(0)};
+          .after = unknown_token ? kRefusalDelay : std::chrono::seconds(0)};
 }
 
 std::optional<HttpTls> Daemon::PagesTls() const {
@@ -273,7 +273,7 @@ Daemon::~Daemon() {
   if (housekeeper_.joinable()) housekeeper_.join();
   for (const auto& listener : listeners_) listener->Stop();
   if (server_ != nullptr) {
-    server_->Shutdown(std::chrono::system_clock::now() + kConnectionsEnd);
+    server_->Shutdown(std::chrono::system_clock::now() + kCloseTimeout);
     server_->Wait();
   }
 }
@@ -333,20 +333,20 @@ bool Daemon::Drain(const std::function<bool()>& cancel_now) {
   components_->core().draining = true;
   const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
   SetServing(false);
-  Log(LogLevel::kInfo, "drain_grace", {{"in_flight", calls.in_flight()}});
+  Log(LogLevel::kInfo, "drain_started", {{"in_flight", calls.in_flight()}});
   constexpr auto kPoll = std::chrono::milliseconds(20);  // `cancel_now` polls for a signal
   while (SteadyNow() < grace_end && !cancel_now()) std::this_thread::sleep_for(kPoll);
 
   calls.Close();
-  Log(LogLevel::kInfo, "drain_refuse", {{"in_flight", calls.in_flight()}});
+  Log(LogLevel::kInfo, "new_calls_refused", {{"in_flight", calls.in_flight()}});
   if (calls.WaitUntilEmpty(SteadyNow() + ToChrono(config_.drain_limit), cancel_now)) return true;
-  Log(LogLevel::kWarn, "drain_cancel", {{"in_flight", calls.in_flight()}});
+  Log(LogLevel::kWarn, "open_calls_cancelled", {{"in_flight", calls.in_flight()}});
   calls.AbortAll(
       WithReason(absl::UnavailableError(
                      "the server stopped before this call finished. Retry on another server"),
                  kReasonDraining));
   // Housekeeping continues meanwhile and cuts off clients that do not respond.
-  return calls.WaitUntilEmpty(SteadyNow() + kForcedEnd, [] { return false; });
+  return calls.WaitUntilEmpty(SteadyNow() + kAbortTimeout, [] { return false; });
 }
 
 }  // namespace crout

@@ -61,7 +61,7 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
     for (int i = 0; i < gpu_count; ++i) selection->AddGpu(i);
     if (gpu_count == 0 && name == "cuda") return NoGpu(name);
     if (gpu_count == 0) {
-      Log(LogLevel::kInfo, "no_gpu", {{"reason", NoGpuReason()}});
+      Log(LogLevel::kInfo, "gpu_not_found", {{"reason", NoGpuReason()}});
       selection->host = true;
     }
   } else if (absl::SimpleAtoi(number, &ordinal) ||  // "cuda:0,1" arrives as "cuda:0" and "1"
@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& confi
   options.calibrate = true;
   options.state_directory = config.state_dir;
   options.log = [ordinal](const std::string& report) {
-    Log(LogLevel::kInfo, "device_costs",
+    Log(LogLevel::kInfo, "device_calibrated",
         {{"device", absl::StrCat("cuda:", ordinal)}, {"costs", report}});
   };
   return cuda::MakeDevice(ordinal, options);

@@ -70,7 +70,7 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   constexpr int kHealthPollMs = 500;
   bool stop = false;
   while (!stop && (*daemon)->any_device_healthy()) stop = signals.Wait(kHealthPollMs);
-  if (!stop) Log(LogLevel::kError, "no_healthy_device");
+  if (!stop) Log(LogLevel::kError, "all_devices_lost");
 
   NotifyServiceManager("STOPPING=1");
   bool second_signal = false;
@@ -78,12 +78,12 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   if (!(*daemon)->Drain(cancel_now)) {
     // A job cannot be interrupted while it runs a vendor routine. Its call has been answered, and
     // nothing in the process needs to be saved.
-    Log(LogLevel::kWarn, "exit_with_jobs_running");
+    Log(LogLevel::kWarn, "jobs_abandoned");
     FlushLog();
     std::_Exit(stop ? EXIT_SUCCESS : kFailure);
   }
   daemon->reset();
-  Log(LogLevel::kInfo, "stopped");
+  Log(LogLevel::kInfo, "daemon_stopped");
   return stop ? EXIT_SUCCESS : kFailure;
 }
 

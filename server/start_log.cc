@@ -22,7 +22,7 @@ void AppendName(std::string* out, const std::unique_ptr<DeviceSlot>& slot) {
 
 void LogDevice(const DeviceSlot& slot) {
   const DeviceInfo& info = slot.device->info();
-  Log(LogLevel::kInfo, "device",
+  Log(LogLevel::kInfo, "device_opened",
       {{"name", info.name},
        {"description", info.description},
        {"memory_bytes", info.memory_bytes},
@@ -36,7 +36,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
   const Limits& limits = core.limits;
   const unsigned cores = std::thread::hardware_concurrency();
   // A disabled limit is infinite, which JSON writes as null.
-  Log(LogLevel::kInfo, "start",
+  Log(LogLevel::kInfo, "daemon_started",
       {{"version", CROUT_VERSION},
        {"commit", CROUT_COMMIT},
        {"listen", absl::StrJoin(addresses.listen, ",")},

@@ -18,8 +18,8 @@ struct BoundAddresses {
   std::string metrics;
 };
 
-// Logs one event "start" with version, addresses, TLS, devices, memory and limits, and one event
-// "device" with the properties of each device.
+// Logs one event "daemon_started" with version, addresses, TLS, devices, memory and limits, and one
+// event "device_opened" with the properties of each device.
 void LogStart(const Config& config, const BoundAddresses& addresses, const ServerCore& core);
 
 }  // namespace crout

@@ -38,11 +38,11 @@ std::string FactorWarning(const v1::Factor& factor, int warning) {
     case v1::WARNING_NEARLY_SINGULAR:
       if (factor.has_batch()) {
         return absl::StrFormat(
-            "%d of %d members may as well be singular; the first is %d. Solutions with such "
+            "%d of %d members may be numerically singular; the first is %d. Solutions with such "
             "members may have no correct digit",
             batch.nearly_singular(), batch.members(), batch.first_nearly_singular());
       }
-      return "the matrix may as well be singular: solutions may have no correct digit";
+      return "the matrix may be numerically singular: solutions may have no correct digit";
     case v1::WARNING_PERTURBED_RCOND: {
       const int64_t pivots = factor.sparse().perturbed_pivots();
       return absl::StrFormat(
@@ -66,7 +66,7 @@ std::string SolutionWarning(int warning, const std::string& error) {
           "algorithm or in a wider type",
           error);
     case v1::WARNING_NEARLY_SINGULAR:
-      return "the matrix may as well be singular: the solution may have no correct digit";
+      return "the matrix may be numerically singular: the solution may have no correct digit";
     default:
       return absl::StrFormat("the solution has warning %d", warning);
   }

@@ -26,7 +26,8 @@ bool IsLoopbackAddress(const std::string& address);
 
 // FAILED_PRECONDITION if one of `addresses` is reachable from other machines without encryption.
 // Without TLS only Unix sockets and loopback addresses are allowed. Host names other than localhost
-// count as remote, whatever they resolve to. `addresses` must be valid values of --listen.
+// count as remote, even if they resolve to a loopback address. `addresses` must be valid values of
+// --listen.
 absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files);
 
 }  // namespace crout

@@ -14,7 +14,7 @@ namespace crout {
 
 // Returns the token for `position`, above 0, in the list of the factors of `tenant` with the name
 // `name`. The token is one AES-128 block under a random key that the process draws at first use.
-// The block holds the position and a hash of tenant and name. Thread-safe, as is DecodePageToken().
+// The block holds the position and a hash of tenant and name. Both functions are thread-safe.
 std::string EncodePageToken(std::string_view tenant, std::string_view name, int64_t position);
 
 // Returns the position in `token`, or nullopt if EncodePageToken() did not create the token for

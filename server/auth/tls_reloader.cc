@@ -23,9 +23,9 @@ absl::Status SystemError(const char* call) {
   return absl::InternalError(absl::StrCat("TLS: ", call, ": ", std::strerror(errno)));
 }
 
-// Points `*fd` to a new in-memory file with `text`. If `*fd` is open, it keeps its number. The
-// modification time of the file is `version` seconds: gRPC compares it to detect changes while it
-// reads.
+// Points `*fd` to a new in-memory file with `text`. If `*fd` is open, its number does not change.
+// The modification time of the file is `version` seconds: gRPC compares it to detect changes while
+// it reads.
 absl::Status Replace(const std::string& text, int64_t version, int* fd) {
   const int next = memfd_create("crout-tls", MFD_CLOEXEC);
   if (next < 0) return SystemError("memfd_create");

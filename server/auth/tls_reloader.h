@@ -14,10 +14,10 @@
 
 namespace crout {
 
-// gRPC's file watcher loads whatever it finds, even a half-written file, and then accepts no
-// connection until the files are valid again. TlsReloader therefore gives it copies in memory
-// (memfd_create(2)). The copies change only when all files are valid. They are never written to
-// disk, and processes of other users cannot read them.
+// gRPC's file watcher loads any file, even a half-written one, and then accepts no connection until
+// the files are valid again. gRPC therefore reads copies in memory (memfd_create(2)). The copies
+// change only when all files are valid. They are never written to disk, and processes of other
+// users cannot read them.
 //
 // Not thread-safe. Must outlive the credentials made from published().
 class TlsReloader {

@@ -34,16 +34,16 @@ bool IsBase64UrlChar(char c) {
 // duplicate member names: two parsers could read it differently (RFC 8259, section 4).
 std::optional<Json> ParseStrictObject(std::string_view text) {
   std::vector<std::set<std::string>> names;  // member names of the open objects, outermost first
-  bool twice = false;
-  const auto watch = [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+  bool has_duplicate = false;
+  const auto check_name = [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::object_start) names.emplace_back();
     if (event == Json::parse_event_t::object_end) names.pop_back();
     if (event == Json::parse_event_t::key && !names.back().insert(parsed.get<std::string>()).second)
-      twice = true;
+      has_duplicate = true;
     return true;
   };
-  Json parsed = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
-  if (!parsed.is_object() || twice) return std::nullopt;
+  Json parsed = Json::parse(text.begin(), text.end(), check_name, /*allow_exceptions=*/false);
+  if (!parsed.is_object() || has_duplicate) return std::nullopt;
   return parsed;
 }
 
@@ -260,9 +260,9 @@ class TokenKeyParser {
     if (keys_.keys_.size() == TokenKeys::kMaxKeys) {
       return BadKeys(absl::StrCat("has more than ", TokenKeys::kMaxKeys, " keys"));
     }
-    const auto print = FingerprintOf(key.get());
-    if (!print) return BadKeys(absl::StrCat(KeyLabel(), " cannot be encoded"));
-    keys_.keys_.push_back({std::move(id), algorithm, std::move(key), *print});
+    const auto fingerprint = FingerprintOf(key.get());
+    if (!fingerprint) return BadKeys(absl::StrCat(KeyLabel(), " cannot be encoded"));
+    keys_.keys_.push_back({std::move(id), algorithm, std::move(key), *fingerprint});
     return absl::OkStatus();
   }
 
@@ -302,12 +302,12 @@ std::optional<SignedToken> TokenKeys::Verify(std::string_view token) const {
   const std::string_view signed_text = token.substr(0, parts[0].size() + 1 + parts[1].size());
   const std::string checked = found->algorithm == kEs256 ? ToEcSignature(*signature) : *signature;
   if (checked.empty() || !IsSignature(found->key.get(), checked, signed_text)) return std::nullopt;
-  return ReadClaims({parts[1].data(), parts[1].size()}, found->print);
+  return ReadClaims({parts[1].data(), parts[1].size()}, found->fingerprint);
 }
 
 bool TokenKeys::Has(const TokenHash& key) const {
   return std::any_of(keys_.begin(), keys_.end(),
-                     [&](const Key& other) { return other.print == key; });
+                     [&](const Key& other) { return other.fingerprint == key; });
 }
 
 }  // namespace crout

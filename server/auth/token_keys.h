@@ -45,7 +45,7 @@ class TokenKeys {
     std::string id;  // "kid"
     std::string_view algorithm;
     std::shared_ptr<EVP_PKEY> key;
-    TokenHash print;  // fingerprint: SHA-256 of the SubjectPublicKeyInfo
+    TokenHash fingerprint;  // SHA-256 of the SubjectPublicKeyInfo
   };
   friend class TokenKeyParser;
 

@@ -54,12 +54,27 @@ absl::Status OutOfMemory() {
   }
 }
 
-absl::Status BadField(absl::string_view field, absl::string_view description) {
-  absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", description));
+absl::Status FieldError(absl::StatusCode code, absl::string_view field,
+                        absl::string_view description) {
+  absl::Status status(code, absl::StrCat(field, ": ", description));
   status.SetPayload(kFieldUrl, absl::Cord(field));
   return status;
 }
 
+absl::Status BadField(absl::string_view field, absl::string_view description) {
+  return FieldError(absl::StatusCode::kInvalidArgument, field, description);
+}
+
 std::optional<std::string> FieldOf(const absl::Status& status) { return TextOf(status, kFieldUrl); }
+
+absl::Status WithFieldPrefix(absl::Status status, absl::string_view prefix) {
+  const std::optional<std::string> field = FieldOf(status);
+  if (!field) return status;
+  absl::Status prefixed(status.code(), absl::StrCat(prefix, status.message()));
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { prefixed.SetPayload(url, payload); });
+  prefixed.SetPayload(kFieldUrl, absl::Cord(absl::StrCat(prefix, *field)));
+  return prefixed;
+}
 
 }  // namespace crout

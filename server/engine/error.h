@@ -42,11 +42,19 @@ std::optional<double> RetryAfterOf(const absl::Status& status);
 // Returns RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) for a lack of system memory. Does not throw.
 absl::Status OutOfMemory();
 
-// Returns INVALID_ARGUMENT for one field of a request. `field` is the path of the field, for
-// example "header.matrix.dense.rows". `description` states the error and the expected value.
+// Returns an error about one field of a request, with the message "FIELD: DESCRIPTION". `field` is
+// the path of the field within the request, for example "matrix.dense.rows". The transport adds the
+// path of the request within its message (WithFieldPrefix). `description` states the error and the
+// expected value.
+absl::Status FieldError(absl::StatusCode code, absl::string_view field,
+                        absl::string_view description);
+// Returns FieldError() with INVALID_ARGUMENT.
 absl::Status BadField(absl::string_view field, absl::string_view description);
 // Returns the path of the field that the status is about, or nothing.
 std::optional<std::string> FieldOf(const absl::Status& status);
+// Prepends `prefix` to the path of the field, which starts the message of `status`. Has no effect
+// if the status is not about a field.
+absl::Status WithFieldPrefix(absl::Status status, absl::string_view prefix);
 
 }  // namespace crout
 

@@ -79,7 +79,7 @@ struct InsecureHook {
 // The equivalent of TlsHook in gRPC's C interface. `hook` is an InsecureHook.
 void Process(void* hook, grpc_auth_context* connection, const grpc_metadata* /*metadata*/,
              size_t /*count*/, grpc_process_auth_metadata_done_cb done, void* call) {
-  const InsecureHook& ours = *static_cast<const InsecureHook*>(hook);
+  const InsecureHook& state = *static_cast<const InsecureHook*>(hook);
   const auto find = [&]() -> std::optional<absl::string_view> {
     auto found = grpc_auth_context_find_properties_by_name(connection, kConnectionProperty);
     const grpc_auth_property* const number = grpc_auth_property_iterator_next(&found);
@@ -88,10 +88,10 @@ void Process(void* hook, grpc_auth_context* connection, const grpc_metadata* /*m
   };
   const auto add = [&](const std::string& number) {
     grpc_auth_context_add_cstring_property(connection, kConnectionProperty, number.c_str());
-    if (!ours.user) return;
-    grpc_auth_context_add_cstring_property(connection, kUserProperty, ours.user().c_str());
+    if (!state.user) return;
+    grpc_auth_context_add_cstring_property(connection, kUserProperty, state.user().c_str());
   };
-  const bool admitted = AdmitCall(ours.calls, find, add);
+  const bool admitted = AdmitCall(state.calls, find, add);
   done(call, nullptr, 0, nullptr, 0, admitted ? GRPC_STATUS_OK : GRPC_STATUS_RESOURCE_EXHAUSTED,
        admitted ? nullptr : kRefusal);
 }

@@ -14,8 +14,8 @@
 namespace crout {
 namespace {
 
-// Idle time after which a connection without pending calls is removed. Charged
-// calls of the connection continue.
+// Idle time after which a connection without pending calls is removed. Charged calls of the
+// connection continue.
 constexpr std::chrono::seconds kIdleTime{60};
 
 // Returns a property of the call's connection, or "" if the connection does not have it.
@@ -65,7 +65,7 @@ void ConnectionCalls::Entry::End() {
     if (!charged_) calls_->RemovePending(*connection);
     if (!read_)
       calls_->RecordOutcome(*connection, client_left_ ? Outcome::kAbandoned : Outcome::kEnded);
-    peer = calls_->ToClose(*connection);
+    peer = calls_->PeerToClose(*connection);
   }
   calls_->Close(peer);
 }
@@ -89,7 +89,7 @@ bool ConnectionCalls::Admit(uint64_t connection) {
     }
     // If only the limit of all connections is reached, other connections may be the cause.
     if (found->pending >= kMaxPendingPerConnection) RecordOutcome(*found, Outcome::kAbandoned);
-    peer = ToClose(*found);
+    peer = PeerToClose(*found);
   }
   Close(peer);
   return false;
@@ -130,7 +130,7 @@ void ConnectionCalls::RemovePending(Connection& connection) {
   --pending_;
 }
 
-std::string ConnectionCalls::ToClose(Connection& connection) {
+std::string ConnectionCalls::PeerToClose(Connection& connection) {
   const bool flood = limits_.calls > 0 && connection.abandoned > limits_.calls &&
                      static_cast<double>(connection.abandoned) >
                          limits_.share * static_cast<double>(connection.completed);

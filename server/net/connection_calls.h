@@ -29,7 +29,7 @@ struct AbandonLimits {
 // HTTP/2 limits the open calls of a connection, but not the calls that a client opens and resets at
 // once. Each such call costs the server about 20 KB until gRPC is done with it (CVE-2023-44487).
 //
-// This class limits pending calls: calls that have arrived, and that are neither charged nor over.
+// This class limits pending calls: calls that have arrived, and that are neither charged nor ended.
 // It refuses a call beyond the limit before gRPC creates a call object for the server. It closes a
 // connection if most of its calls are abandoned. A call is abandoned if the client resets it before
 // the server has read its header, or if it is beyond the limit of its connection. Thread-safe.
@@ -80,8 +80,8 @@ class ConnectionCalls {
   ConnectionCalls(const ConnectionCalls&) = delete;  // Entries point to it.
   ConnectionCalls& operator=(const ConnectionCalls&) = delete;
 
-  // Sets the function that closes the connection of a peer, named as gRPC names it. gRPC's threads
-  // call it without a lock. Must be set before the first call arrives.
+  // Sets the function that closes the connection of `peer`, which is gRPC's name of the peer.
+  // gRPC's threads call it without a lock. It must be set before the first call arrives.
   using Disconnect = std::function<void(const std::string& peer)>;
   void SetDisconnect(Disconnect disconnect) { disconnect_ = std::move(disconnect); }
 
@@ -93,15 +93,15 @@ class ConnectionCalls {
   // Begins to track a call that has arrived. The entry is empty for a call within the process.
   Entry Begin(const grpc::ServerContextBase& context);
   Entry Begin(uint64_t connection, std::string_view peer);
-  // Removes connections that have no pending calls and have been idle for a while. Should be called
-  // about once a second.
+  // Removes connections that have no pending calls and have been idle for a while. Call it about
+  // once a second.
   void Housekeep(Clock::time_point now);
 
  private:
   struct Connection {
     std::string peer;  // set when the first call begins
     int64_t pending = 0;
-    bool closed = false;  // set even if it stays open, such as for a Unix socket
+    bool closed = false;  // also set if the connection stays open, such as on a Unix socket
     // Calls since the window began: those that have ended or whose header was read, and the
     // abandoned ones among them.
     Clock::time_point window;
@@ -115,7 +115,7 @@ class ConnectionCalls {
   void RecordOutcome(Connection& connection, Outcome outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemovePending(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the peer to disconnect now, or "" if there is none.
-  std::string ToClose(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string PeerToClose(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(const std::string& peer) const;
 
   const AbandonLimits limits_;

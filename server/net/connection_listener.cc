@@ -34,8 +34,8 @@ namespace crout {
 namespace {
 
 constexpr int kBacklog = 4096;
-// Time for which sent data may stay unacknowledged. gRPC's own listener would use the same time,
-// our keepalive timeout.
+// Time for which sent data may stay unacknowledged. Equal to kKeepaliveTimeoutMs of
+// server/daemon.cc, which gRPC's own listener would use.
 constexpr unsigned kUserTimeoutMs = 20'000;
 // Pause before the next accept if the system has no descriptor or memory for a connection.
 constexpr int kPauseMs = 50;

@@ -25,7 +25,7 @@ namespace crout {
 // Raises the limit of file descriptors as far as the system allows. Returns the new limit.
 size_t RaiseDescriptorLimit();
 
-// Replaces the listener of gRPC 1.51, which stops for good when no descriptor is left for a new
+// Replaces the listener of gRPC 1.51, which stops permanently when no descriptor is left for a new
 // connection: clients that only connect could then lock out all others.
 //
 // This listener accepts a connection and closes it at once if `max_connections` connections are
@@ -62,8 +62,7 @@ class ConnectionListener {
   // Passes connections to `acceptors` until Stop() or destruction. Their server must have started.
   //
   // gRPC does not report the user of a Unix socket connection. Each user's connections therefore go
-  // to an acceptor of their own, as long as there are enough. The first acceptor takes all other
-  // connections.
+  // to a separate acceptor while one is free. The first acceptor receives all other connections.
   void Start(std::vector<std::unique_ptr<Acceptor>> acceptors);
   // Returns the user ID whose connections go to that acceptor; "" for the first acceptor, or if the
   // acceptor has no connection.
@@ -75,8 +74,9 @@ class ConnectionListener {
   // no such connection.
   bool Disconnect(const TcpPeer& peer);
 
-  // Return the number of open connections, and of connections refused since the start.
+  // Returns the number of open connections.
   size_t open();
+  // Returns the number of connections refused since the start.
   uint64_t refused() const { return refused_; }
 
  private:

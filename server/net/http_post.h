@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client for one HTTP server that may be silent, slow or hostile.
+// A client for one HTTP server, which may be unresponsive, slow or malicious.
 #ifndef CROUT_SERVER_NET_HTTP_POST_H_
 #define CROUT_SERVER_NET_HTTP_POST_H_
 

@@ -36,9 +36,9 @@ TransferWatch::Fault TransferWatch::Check(Clock::time_point now) const {
   if (absl::FromChrono(now - start_) > limits_.max_time) return Fault::kLong;
   if (!turn_start_) return Fault::kNone;
   if (absl::FromChrono(now - *idle_since_) > limits_.idle_timeout) return Fault::kIdle;
-  const bool patient = limits_.idle_timeout == absl::InfiniteDuration();
+  const bool no_idle_limit = limits_.idle_timeout == absl::InfiniteDuration();
   const absl::Duration counted = absl::FromChrono(finished_turns_ + (now - *turn_start_)) -
-                                 (patient ? kGrace : limits_.idle_timeout);
+                                 (no_idle_limit ? kGrace : limits_.idle_timeout);
   const double min_bytes = static_cast<double>(limits_.min_rate) * absl::ToDoubleSeconds(counted);
   return static_cast<double>(bytes_) < min_bytes ? Fault::kSlow : Fault::kNone;
 }

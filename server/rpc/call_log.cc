@@ -105,8 +105,8 @@ void CallLog::WriteStep(const ObservedCall& call, double seconds) {
 
 void CallLog::Write(const ObservedCall& call, double seconds) {
   const bool fault = IsServerFault(call.status.code());
-  const double judged = call.steps > 0 ? call.StepSeconds() : seconds;
-  const bool slow = judged >= absl::ToDoubleSeconds(options_.slow);
+  const double measured = call.steps > 0 ? call.StepSeconds() : seconds;
+  const bool slow = measured >= absl::ToDoubleSeconds(options_.slow);
   const Kind kind = fault ? Kind::kFault : slow ? Kind::kSlow : Kind::kOther;
   const std::optional<int64_t> skipped = Admit(kind);
   if (!skipped) return;

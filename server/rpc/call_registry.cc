@@ -28,7 +28,7 @@ CallRegistry::Ticket& CallRegistry::Ticket::operator=(Ticket&& other) noexcept {
 absl::StatusOr<CallRegistry::Ticket> CallRegistry::Enter(std::weak_ptr<LiveCall> call) {
   MutexLock lock(&mutex_);
   if (closed_) {
-    return WithReason(absl::UnavailableError("the server is draining: use another one"),
+    return WithReason(absl::UnavailableError("the server is draining: use another server"),
                       kReasonDraining);
   }
   const uint64_t id = next_id_++;

@@ -31,7 +31,7 @@ std::string_view NameOf(Method method) { return kMethodNames[static_cast<size_t>
 
 Attempt AttemptOf(const ObservedCall& call) {
   return {.role = RoleFor(call.method),
-          .what = NameOf(call.method),
+          .target = NameOf(call.method),
           .peer = call.peer,
           .call = call.id};
 }
@@ -43,7 +43,7 @@ absl::Status Refuse(ServerCore& core, const Attempt& attempt, const std::string&
   const std::string_view name = kCallerRefusalNames[static_cast<size_t>(refusal)];
   if (core.call_log.AdmitEvent()) {
     nlohmann::ordered_json fields = {{"peer", attempt.peer},
-                                     {attempt.is_page ? "page" : "method", attempt.what},
+                                     {attempt.is_page ? "page" : "method", attempt.target},
                                      {"identity", identity},
                                      {"reason", name}};
     if (attempt.call != 0) fields["call"] = attempt.call;
@@ -139,7 +139,8 @@ absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContex
   if (found == end) return std::optional<std::string>();
   const std::string tenant(found->second.data(), found->second.size());
   if (std::next(found) != end || !IsPrincipalName(tenant)) {
-    return BadField("crout-tenant", "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
+    return BadMessageField("crout-tenant",
+                           "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
   }
   return std::optional(tenant);
 }
@@ -158,7 +159,7 @@ absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& i
   return Refuse(
       core, attempt, name, CallerRefusal::kRole,
       absl::PermissionDeniedError(absl::StrCat(
-          "'", name, "' may not ", attempt.is_page ? "see " : "call ", ToAbsl(attempt.what),
+          "'", name, "' may not ", attempt.is_page ? "see " : "call ", ToAbsl(attempt.target),
           ": the ", attempt.is_page ? "page" : "call", " needs the role ",
           ToAbsl(kRoleNames[static_cast<size_t>(attempt.role)]), "; ask the operator to add it")));
 }
@@ -245,7 +246,7 @@ bool CallerCheck::Delay(ServerCore& core, const absl::Status& status, size_t req
 
 absl::Status CallerCheck::Check(ServerCore& core, const ObservedCall& call, Clock::time_point now) {
   if (refusal_.ok()) return RecheckCaller(core, call, caller_);
-  return now - refused_at_ >= kRefusalTime ? refusal_ : absl::OkStatus();
+  return now - refused_at_ >= kRefusalDelay ? refusal_ : absl::OkStatus();
 }
 
 }  // namespace crout

@@ -23,10 +23,10 @@ namespace crout {
 
 // An attempt to access the server. The log line and the message of a refusal name these fields.
 struct Attempt {
-  Role role;              // the role that is required
-  std::string_view what;  // method of a call, or path of a page
-  std::string_view peer;  // as gRPC names it, or host:port
-  uint64_t call = 0;      // number of the call; 0: none
+  Role role;                // the role that is required
+  std::string_view target;  // method of a call, or path of a page
+  std::string_view peer;    // gRPC's name of the peer, or host:port
+  uint64_t call = 0;        // number of the call; 0: none
   bool is_page = false;
 };
 
@@ -47,10 +47,10 @@ struct Scope {
   bool has(Role role) const { return roles[static_cast<size_t>(role)]; }
 };
 
-// Reason of the status for an unknown token. The server delays this refusal by kRefusalTime, which
+// Reason of the status for an unknown token. The server delays this refusal by kRefusalDelay, which
 // slows down attempts to guess a token.
 inline constexpr std::string_view kReasonUnknownToken = "UNKNOWN_TOKEN";
-inline constexpr std::chrono::seconds kRefusalTime{1};
+inline constexpr std::chrono::seconds kRefusalDelay{1};
 
 // Finds the identity that `credentials` currently belong to, and checks that it has the role.
 // Returns UNAUTHENTICATED for unknown credentials and PERMISSION_DENIED for a missing role. The
@@ -93,9 +93,9 @@ class CallerCheck {
   const Caller& caller() const { return caller_; }
 
   // Delays the refusal of a call if `status` reports an unknown token, which slows down attempts to
-  // guess one. Requires that refused_memory has room for the call and for `request_bytes` bytes of
-  // its request. Returns true if the refusal is delayed; Check() then returns it after
-  // kRefusalTime.
+  // guess one. Requires enough refused_memory for the call and for `request_bytes` bytes of its
+  // request. Returns true if the refusal is delayed; Check() then returns it after
+  // kRefusalDelay.
   bool Delay(ServerCore& core, const absl::Status& status, size_t request_bytes);
 
   // Returns the status with which the call must end at `now`: a refusal that has been delayed long

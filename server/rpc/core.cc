@@ -31,8 +31,8 @@ absl::StatusOr<PeerShares::Charge> ServerCore::ChargeCall(std::string_view peer,
                                                           std::weak_ptr<PeerShares::Holder> call) {
   auto charge = call_shares.TryCharge(peer, bytes, std::move(call));
   if (charge) return *std::move(charge);
-  return Exhausted(absl::StrCat("open calls hold the ", call_memory.limit() >> 10,
-                                " KiB that the server has for them: try again when some have "
+  return Exhausted(absl::StrCat("open calls use all ", call_memory.limit() >> 10,
+                                " KiB of the server's memory for calls: retry when some have "
                                 "ended"));
 }
 

@@ -56,10 +56,9 @@ struct ServerCore {
   CallRegistry& calls;
   // Tracks calls that are not charged for memory yet.
   ConnectionCalls& connections;
-  // Budget for the state of calls and for messages that they keep, without payloads; and its shares
-  // by peer.
+  // Budget for the state of calls and for the messages that they store, without payloads.
   MemoryBudget& call_memory;
-  PeerShares& call_shares;
+  PeerShares& call_shares;         // shares of call_memory by peer
   TrustedProxies trusted_proxies;  // exempt from shares
   // A separate budget for calls whose refusal is delayed (CallerCheck).
   MemoryBudget& refused_memory;
@@ -71,14 +70,14 @@ struct ServerCore {
   ThreadPool& releasing;
   absl::Time start_time;
 
-  // Bytes of a call beside its reservations: the stream, its buffers and its state.
+  // Bytes of a call in addition to its reservations: the stream, its buffers and its state.
   static constexpr size_t kCallBytes = size_t{32} << 10;
-  // Charges `peer` (CallMemoryAccount) for a call, or for small messages that the call keeps, as
+  // Charges `peer` (CallMemoryAccount) for a call, or for small messages that the call stores, as
   // long as the returned charge lives. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) if open calls
-  // hold all memory for calls and no other peer must give way (PeerShares).
+  // use all memory for calls and no call of another peer may be ended (PeerShares).
   absl::StatusOr<PeerShares::Charge> ChargeCall(std::string_view peer, size_t bytes,
                                                 std::weak_ptr<PeerShares::Holder> call);
-  // Status of a call that ends because its peer gives way to another peer (PeerShares).
+  // Status of a call that is ended to admit a call of another peer (PeerShares).
   static absl::Status PreemptedStatus();
 
   // Set by the daemon when it is asked to stop.

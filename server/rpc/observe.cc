@@ -78,8 +78,8 @@ uint64_t NextCallId() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Logs the event "audit" for a finished call that creates, replaces or releases factors, whatever
-// the options of CallLog are. The line contains the caller, the method, the byte counts and the
+// Logs the event "audit" for a finished call that creates, replaces or releases factors, regardless
+// of the options of CallLog. The line contains the caller, the method, the byte counts and the
 // result. It contains no payload, and only the first characters of a handle. Does nothing if the
 // call cannot change factors or its caller is not authenticated.
 void Audit(const ObservedCall& call) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Collects the facts of a call and reports them to the metrics, the log, the audit and the traces.
+// Collects the data of a call and reports it to the metrics, the log, the audit and the traces.
 #ifndef CROUT_SERVER_RPC_OBSERVE_H_
 #define CROUT_SERVER_RPC_OBSERVE_H_
 
@@ -63,13 +63,13 @@ struct ObservedCall {
 // Returns the seconds of each phase, in the order of JobPhase.
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings);
 
-// Count and log a poor factor, and a poor Schur complement: one that the reply warns about. No
-// effect otherwise.
+// Count and log a factor or a Schur complement about which the reply warns. Have no effect on
+// others.
 void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor);
 void ObserveComplement(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
                        const SchurSummary& complement);
 
-// Logs an echelon form whose rank is in doubt.
+// Logs an echelon form with a doubtful rank.
 void LogPoorEchelonForm(ServerCore& core, const ObservedCall& call, const EchelonForm& form);
 
 // Ends the current step: reports its duration and phases, and logs it if it was slow.

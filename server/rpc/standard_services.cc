@@ -127,7 +127,7 @@ class StandardServices::ServiceCall final : public grpc::ServerGenericBidiReacto
     if (ended_) {
       if (now - *ended_ >= kErrorStatusTimeout) context_->TryCancel();
     } else if (!refusal_.ok()) {
-      if (now - refused_ >= kRefusalTime) End(refusal_);
+      if (now - refused_ >= kRefusalDelay) End(refusal_);
     } else {
       const absl::Status status = RecheckCaller(services_.core_, CurrentAttempt(), caller_);
       if (!status.ok()) End(status);
@@ -194,7 +194,7 @@ class StandardServices::ServiceCall final : public grpc::ServerGenericBidiReacto
 
   Attempt CurrentAttempt() const {
     return {.role = method_ == Method::kReflect ? Role::kSolve : Role::kMetrics,
-            .what = name_,
+            .target = name_,
             .peer = peer_};
   }
 

@@ -79,7 +79,7 @@ std::string Refusal(const std::vector<std::string>& arguments) {
   return code == nullptr ? "taken" : *code == 2 ? said : absl::StrCat("exit code ", *code);
 }
 
-TEST(ConfigTest, BytesAreNeitherNegativeNorBeyondInt64) {
+TEST(ConfigTest, ByteCountsAreFromZeroToInt64Max) {
   using ::testing::HasSubstr;
   for (const std::string flag :
        {"device-budget", "host-budget", "receive-buffers", "call-memory", "upload-min-rate"}) {
@@ -108,7 +108,7 @@ TEST(ConfigTest, TrustedProxiesAreAddressesAndNetworks) {
               ::testing::ElementsAre("10.0.0.0/8", "unix"));
 }
 
-TEST(ConfigTest, LeasesArePositiveAndTheDefaultOneIsGranted) {
+TEST(ConfigTest, TheDefaultLeaseIsPositiveAndAtMostTheLongest) {
   for (const std::vector<std::string>& bad : {std::vector<std::string>{"--default-lease=0"},
                                               {"--max-lease=0"},
                                               {"--default-lease=0", "--max-lease=0"},
@@ -120,7 +120,7 @@ TEST(ConfigTest, LeasesArePositiveAndTheDefaultOneIsGranted) {
   EXPECT_EQ(std::get<Config>(equal).limits.default_lease, absl::Hours(2));
 }
 
-TEST(ConfigTest, WhatNothingCouldRunWithIsRefused) {
+TEST(ConfigTest, UnusableSettingsAreRefused) {
   EXPECT_THAT(Refusal({"--receive-buffers=0"}), ::testing::HasSubstr("less than 1MiB"));
   EXPECT_THAT(Refusal({"--memory-fraction=nan"}),
               ::testing::HasSubstr("not a number from 0.01 to 1"));
@@ -128,7 +128,7 @@ TEST(ConfigTest, WhatNothingCouldRunWithIsRefused) {
               ::testing::HasSubstr("not a number from 0.01 to 1"));
 }
 
-TEST(ConfigTest, UnknownOptionsAreNamedWithTheNearest) {
+TEST(ConfigTest, UnknownOptionsSuggestTheNearest) {
   EXPECT_THAT(
       Refusal({"--listn=1"}),
       ::testing::HasSubstr("croutd: there is no option '--listn'; the nearest is --listen"));
@@ -137,7 +137,7 @@ TEST(ConfigTest, UnknownOptionsAreNamedWithTheNearest) {
               ::testing::HasSubstr("/nope cannot be read: No such file or directory"));
 }
 
-TEST(ConfigTest, UnknownSettingsAreNamedWithTheirFile) {
+TEST(ConfigTest, UnknownSettingsAreReportedWithTheirFile) {
   const std::string path = ::testing::TempDir() + "/crout_config_test." + std::to_string(getpid());
   std::ofstream(path) << "max-n = 7\nfrobnicate = 1\n";
   EXPECT_THAT(Refusal({"--config=" + path}),

@@ -22,7 +22,7 @@ class MemoryReturnTest : public ::testing::Test {
   MemoryReturn return_{absl::Seconds(10), [this] { ++times_; }};
 };
 
-TEST_F(MemoryReturnTest, OnceAfterAWhileWithoutCalls) {
+TEST_F(MemoryReturnTest, ReturnsMemoryOnceAfterAnIdlePeriod) {
   const Activity after_a_call{.calls = 1};
   EXPECT_EQ(At(100, after_a_call), 0);
   EXPECT_EQ(At(109, after_a_call), 0);
@@ -32,15 +32,15 @@ TEST_F(MemoryReturnTest, OnceAfterAWhileWithoutCalls) {
   EXPECT_EQ(At(1011, {.calls = 2}), 2);
 }
 
-TEST_F(MemoryReturnTest, NothingIsKeptBeforeTheFirstCall) { EXPECT_EQ(At(1000, {}), 0); }
+TEST_F(MemoryReturnTest, NothingIsReturnedBeforeTheFirstCall) { EXPECT_EQ(At(1000, {}), 0); }
 
-TEST_F(MemoryReturnTest, CallsBetweenTwoLooksCount) {
+TEST_F(MemoryReturnTest, CallsBetweenTwoObservationsCount) {
   for (uint64_t call = 1; call <= 50; ++call) {
     EXPECT_EQ(At(static_cast<int>(call), {.calls = call}), 0) << "seen idle each time";
   }
 }
 
-TEST_F(MemoryReturnTest, WaitsForWhatRuns) {
+TEST_F(MemoryReturnTest, WaitsForRunningCallsAndJobs) {
   EXPECT_EQ(At(100, {.calls = 1, .in_flight = 1}), 0);
   EXPECT_EQ(At(200, {.calls = 1, .in_flight = 1}), 0) << "a call";
   EXPECT_EQ(At(201, {.calls = 1, .jobs = 1}), 0);
@@ -56,7 +56,7 @@ TEST_F(MemoryReturnTest, ALeaseThatEndsCountsAsWork) {
   EXPECT_EQ(At(3610, {.calls = 1}), 2);
 }
 
-TEST_F(MemoryReturnTest, NeverWhereThatIsInfinite) {
+TEST_F(MemoryReturnTest, AnInfiniteIdleTimeReturnsNothing) {
   MemoryReturn never(absl::InfiniteDuration(), [this] { ++times_; });
   At(0, {.calls = 1}, never);
   EXPECT_EQ(At(1'000'000, {.calls = 1}, never), 0);

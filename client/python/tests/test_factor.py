@@ -161,7 +161,7 @@ def test_poor_results_cause_warnings(client):
     growing[:, -1] = 1  # partial pivoting doubles the last column with every step
     with pytest.warns(crout.LinAlgWarning, match=r"pivot growth 5\.7"):
         client.lu_factor(growing)
-    with pytest.warns(crout.LinAlgWarning, match="singular to working precision"):
+    with pytest.warns(crout.LinAlgWarning, match="may be numerically singular"):
         f = client.lu_factor(scipy.linalg.hilbert(15), rcond=True)
     with pytest.warns(crout.LinAlgWarning, match="no correct digit"):
         f.solve(np.ones(15), error_bound=True)

@@ -54,14 +54,14 @@ SINGULAR = {
 def test_numerically_singular_matrices_cause_warnings(client, name, algorithm):
     A = SINGULAR[name]
     try:
-        with warns(r"singular to working precision|info="):
+        with warns(r"may be numerically singular|info="):
             client.solve(A, A @ np.ones(len(A)), algorithm=algorithm)
     except crout.Singular:
         pass  # an exactly zero pivot
-    with warns(r"singular to working precision|info="):
+    with warns(r"may be numerically singular|info="):
         f = client.lu_factor(A, algorithm=algorithm)
     if f.info == 0:
-        with warns("singular to working precision"):
+        with warns("may be numerically singular"):
             f.solve(np.ones(len(A)))
 
 
@@ -73,7 +73,7 @@ def test_numerically_singular_sparse_matrices_cause_warnings(client, algorithm):
     for A in (line, grid):
         b = A @ np.ones(A.shape[0])
         try:
-            with warns(r"singular to working precision|info="):
+            with warns(r"may be numerically singular|info="):
                 client.solve(A, b, algorithm=algorithm)
         except crout.Singular:
             pass

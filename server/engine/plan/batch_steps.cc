@@ -25,7 +25,7 @@ absl::Status RefuseOption(absl::string_view field, absl::string_view name) {
 
 absl::Status CheckOptions(const FactorRequest& request, const BatchLu& method) {
   if (request.names_algorithm() && request.algorithm != method.name()) {
-    return BadField("header.options.algorithm",
+    return BadField("options.algorithm",
                     absl::StrCat(request.algorithm, " factors no batches: leave it unset, or name ",
                                  ToAbsl(method.name())));
   }
@@ -39,7 +39,7 @@ absl::Status CheckOptions(const FactorRequest& request, const BatchLu& method) {
       {request.determinant, "determinant"},
   };
   for (const auto& [is_set, name] : option_uses) {
-    if (is_set) return RefuseOption("header.options", name);
+    if (is_set) return RefuseOption("options", name);
   }
   return absl::OkStatus();
 }
@@ -67,17 +67,16 @@ absl::StatusOr<std::unique_ptr<BatchFactorStep>> BatchFactorStep::Create(
   const BatchExtent& batch = *matrix.batch;
   const BatchLu* const method = slot.device->batch_lu();
   if (method == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(
-        "header.matrix.batch: device ", slot.device->info().name, " does not support batches"));
+    return FieldError(
+        absl::StatusCode::kUnimplemented, "matrix.batch",
+        absl::StrCat("device ", slot.device->info().name, " does not support batches"));
   }
   CROUT_RETURN_IF_ERROR(CheckOptions(request, *method));
-  CROUT_RETURN_IF_ERROR(
-      CheckDimension(batch.max_rows, "header.matrix.batch.max_rows", engine.limits));
-  CROUT_RETURN_IF_ERROR(
-      CheckDimension(batch.max_cols, "header.matrix.batch.max_cols", engine.limits));
-  CROUT_RETURN_IF_ERROR(CheckSupported(*slot.device, batch.dtype, "header.matrix.batch"));
+  CROUT_RETURN_IF_ERROR(CheckDimension(batch.max_rows, "matrix.batch.max_rows", engine.limits));
+  CROUT_RETURN_IF_ERROR(CheckDimension(batch.max_cols, "matrix.batch.max_cols", engine.limits));
+  CROUT_RETURN_IF_ERROR(CheckSupported(*slot.device, batch.dtype, "matrix.batch"));
   auto plan = PlanBatchFactorize({method, request.keep_matrix}, batch);
-  if (!plan.ok()) return BadField("header.matrix.batch", plan.status().message());
+  if (!plan.ok()) return BadField("matrix.batch", plan.status().message());
   const PayloadSpec spec = OpaquePayload(plan->buffers.bytes(plan->upload));
   return std::unique_ptr<BatchFactorStep>(
       new BatchFactorStep(engine, spec, slot, *std::move(plan)));
@@ -113,19 +112,18 @@ absl::StatusOr<std::unique_ptr<BatchSolveStep>> BatchSolveStep::Create(
     DeviceSlot& slot, const ExpectedFactor& expected, absl::StatusCode mismatch) {
   const FactorSummary& factor = expected.summary;
   if (!rhs.batch_rhs) {
-    return absl::Status(mismatch,
-                        "header.rhs: the factor is of a batch: send the right-hand sides as "
-                        "batch_rhs");
+    return FieldError(mismatch, "rhs",
+                      "the factor is of a batch: send the right-hand sides as batch_rhs");
   }
   CROUT_RETURN_IF_ERROR(CheckOptions(request, field));
   if (rhs.shape.dtype != factor.factor_dtype) {
-    return BadField("header.rhs.batch_rhs.dtype",
+    return BadField("rhs.batch_rhs.dtype",
                     absl::StrCat("the batch is ", ToAbsl(NameOf(factor.factor_dtype)), ", not ",
                                  ToAbsl(NameOf(rhs.shape.dtype))));
   }
   const int64_t members = factor.batch->extent.members;
   if (rhs.batch_rhs->systems < 0 || rhs.batch_rhs->systems > members) {
-    return BadField("header.rhs.batch_rhs.systems",
+    return BadField("rhs.batch_rhs.systems",
                     absl::StrCat("right-hand sides for ", rhs.batch_rhs->systems,
                                  " members of a batch of ", members));
   }
@@ -135,7 +133,7 @@ absl::StatusOr<std::unique_ptr<BatchSolveStep>> BatchSolveStep::Create(
   auto plan = PlanBatchSolve(options, factor, expected.has_matrix, *rhs.batch_rhs);
   // Only the number of bytes can still be invalid.
   if (absl::IsInvalidArgument(plan.status())) {
-    return BadField("header.rhs.batch_rhs.value_bytes", plan.status().message());
+    return BadField("rhs.batch_rhs.value_bytes", plan.status().message());
   }
   if (!plan.ok()) return plan.status();
   const PayloadSpec spec = OpaquePayload(plan->buffers.bytes(plan->upload));

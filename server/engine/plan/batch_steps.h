@@ -41,7 +41,7 @@ class BatchFactorStep final : public PayloadStep, public FactorPlan {
  private:
   BatchFactorStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot,
                   BatchFactorizePlan plan)
-      : PayloadStep(engine, spec, "header.matrix", slot), plan_(std::move(plan)) {}
+      : PayloadStep(engine, spec, "matrix", slot), plan_(std::move(plan)) {}
 
   const BatchFactorizePlan plan_;
 };
@@ -70,7 +70,7 @@ class BatchSolveStep final : public PayloadStep {
  private:
   BatchSolveStep(Engine& engine, const PayloadSpec& spec, int64_t n, DeviceSlot& slot,
                  BatchSolvePlan plan)
-      : PayloadStep(engine, spec, "header.rhs", slot), n_(n), plan_(std::move(plan)) {}
+      : PayloadStep(engine, spec, "rhs", slot), n_(n), plan_(std::move(plan)) {}
 
   const int64_t n_;  // order of the factor
   const BatchSolvePlan plan_;

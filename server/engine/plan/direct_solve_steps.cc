@@ -20,19 +20,19 @@ absl::Status CheckNeedsNoFactors(const FactorAndSolveRequest& request) {
   const FactorRequest& factor = request.factor;
   const SolveOptions& solve = request.solve.options;
   const std::pair<bool, const char*> option_uses[] = {
-      {request.sets_cache, "header.cache"},
-      {factor.equilibrate == EquilibrateMode::kOn, "header.options.equilibrate"},
-      {factor.parameters.has_value(), "header.options.parameters"},
-      {factor.pivot_threshold != 0, "header.options.pivot_threshold"},
-      {factor.condition, "header.options.condition"},
-      {factor.determinant, "header.options.determinant"},
-      {solve.op != Op::kNone, "header.solve.operation"},
-      {request.solve.names_solver(), "header.solve.solver"},
-      {solve.solver_tolerance != 0, "header.solve.solver_tolerance"},
-      {solve.componentwise_error, "header.solve.componentwise_error"},
-      {solve.error_bound, "header.solve.error_bound"},
-      {solve.max_refinement_steps != 0, "header.solve.max_refinement_steps"},
-      {solve.refine_componentwise, "header.solve.refine_componentwise"},
+      {request.sets_cache, "cache"},
+      {factor.equilibrate == EquilibrateMode::kOn, "options.equilibrate"},
+      {factor.parameters.has_value(), "options.parameters"},
+      {factor.pivot_threshold != 0, "options.pivot_threshold"},
+      {factor.condition, "options.condition"},
+      {factor.determinant, "options.determinant"},
+      {solve.op != Op::kNone, "solve.operation"},
+      {request.solve.names_solver(), "solve.solver"},
+      {solve.solver_tolerance != 0, "solve.solver_tolerance"},
+      {solve.componentwise_error, "solve.componentwise_error"},
+      {solve.error_bound, "solve.error_bound"},
+      {solve.max_refinement_steps != 0, "solve.max_refinement_steps"},
+      {solve.refine_componentwise, "solve.refine_componentwise"},
   };
   for (const auto& [is_set, field] : option_uses) {
     if (is_set) {
@@ -89,14 +89,14 @@ absl::StatusOr<MemoryNeed> DirectSolveSteps::PlanRhs() {
 absl::StatusOr<std::unique_ptr<DirectSolveSteps>> DirectSolveSteps::Create(
     Engine& engine, const FactorAndSolveRequest& request, DeviceSlot& slot) {
   CROUT_RETURN_IF_ERROR(CheckNeedsNoFactors(request));
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec matrix, CheckPayload(request.matrix, "header.matrix",
-                                                                engine.limits, *slot.device));
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec matrix,
+                         CheckPayload(request.matrix, "matrix", engine.limits, *slot.device));
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec rhs,
-                         CheckPayload(request.rhs, "header.rhs", engine.limits, *slot.device));
+                         CheckPayload(request.rhs, "rhs", engine.limits, *slot.device));
   CROUT_ASSIGN_OR_RETURN(const FactorizeOptions options,
                          OptionsFor(request.factor, matrix.shape.dtype));
-  auto steps = std::unique_ptr<DirectSolveSteps>(
-      new DirectSolveSteps(engine, slot, matrix, "header.matrix", rhs));
+  auto steps =
+      std::unique_ptr<DirectSolveSteps>(new DirectSolveSteps(engine, slot, matrix, "matrix", rhs));
   CROUT_ASSIGN_OR_RETURN(
       steps->options_.solver,
       FindDirectSolver(*slot.device, request.factor.algorithm, options.factor_dtype));
@@ -132,8 +132,8 @@ FactorAndSolution DirectSolveSteps::EmptyResult() {
 absl::StatusOr<std::optional<FactorAndSolution>> DirectSolveSteps::FindSingular() {
   const PackedMatrix& shape = matrix_.upload().shape();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, matrix_.upload().field()));
-  CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), shape.rows, "header.rhs",
-                                  absl::StatusCode::kInvalidArgument));
+  CROUT_RETURN_IF_ERROR(
+      CheckRows(rhs_.upload().shape(), shape.rows, "rhs", absl::StatusCode::kInvalidArgument));
   CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block,
                          matrix_.upload().InspectLeadingBlock(shape.rows));
   if (!block || (!block->empty_row && !block->empty_column)) {
@@ -158,8 +158,8 @@ absl::StatusOr<FactorAndSolution> DirectSolveSteps::Run(ExecutionContext& contex
                                                         CallTimings& timings) {
   // The plan assumed a matrix of the order of the right-hand side. The order in its text may
   // differ.
-  CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), matrix_.upload().shape().rows,
-                                  "header.rhs", absl::StatusCode::kInvalidArgument));
+  CROUT_RETURN_IF_ERROR(CheckRows(rhs_.upload().shape(), matrix_.upload().shape().rows, "rhs",
+                                  absl::StatusCode::kInvalidArgument));
   CROUT_ASSIGN_OR_RETURN(Buffer out, engine_.host_memory.Allocate(plan_->delivered.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, matrix_.upload().Take(context, timings));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, rhs_.upload().Take(context, timings));

@@ -14,8 +14,8 @@ namespace crout {
 absl::StatusOr<std::unique_ptr<EchelonStep>> EchelonStep::Create(Engine& engine,
                                                                  const EchelonRequest& request,
                                                                  DeviceSlot& slot) {
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec, CheckPayload(request.matrix, "header.matrix",
-                                                              engine.limits, *slot.device));
+  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
+                         CheckPayload(request.matrix, "matrix", engine.limits, *slot.device));
   auto step = std::unique_ptr<EchelonStep>(new EchelonStep(engine, spec, slot));
   EchelonOptions& options = step->options_;
   options.reducer = slot.device->echelon_reducer();
@@ -26,11 +26,11 @@ absl::StatusOr<std::unique_ptr<EchelonStep>> EchelonStep::Create(Engine& engine,
   }
   options.augmented = request.augmented_columns;
   if (options.augmented < 0)
-    return BadField("header.augmented_columns",
+    return BadField("augmented_columns",
                     absl::StrCat(options.augmented, " is negative: send 0 or more"));
   if (request.tolerance && !(*request.tolerance >= 0 && std::isfinite(*request.tolerance))) {
     return BadField(
-        "header.tolerance",
+        "tolerance",
         absl::StrCat(*request.tolerance,
                      " is not finite or is negative: send a tolerance of 0 or more, or leave it "
                      "out"));
@@ -42,9 +42,8 @@ absl::StatusOr<std::unique_ptr<EchelonStep>> EchelonStep::Create(Engine& engine,
 absl::StatusOr<MemoryNeed> EchelonStep::Plan() {
   const PackedMatrix& shape = upload_.shape();
   if (options_.augmented > shape.cols) {
-    return BadField(
-        "header.augmented_columns",
-        absl::StrCat(options_.augmented, ", but the matrix has ", shape.cols, " columns"));
+    return BadField("augmented_columns", absl::StrCat(options_.augmented, ", but the matrix has ",
+                                                      shape.cols, " columns"));
   }
   CROUT_ASSIGN_OR_RETURN(plan_, PlanEchelonForm(options_, shape));
   return MemoryNeed{.device = plan_->bytes.peak, .host = plan_->bytes.reply};

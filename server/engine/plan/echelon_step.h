@@ -37,7 +37,7 @@ class EchelonStep final : public PayloadStep, public JobPlan<ReducedMatrix> {
 
  private:
   EchelonStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
-      : PayloadStep(engine, spec, "header.matrix", slot) {}
+      : PayloadStep(engine, spec, "matrix", slot) {}
 
   EchelonOptions options_;
   std::optional<EchelonPlan> plan_;

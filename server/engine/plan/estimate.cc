@@ -47,7 +47,8 @@ absl::StatusOr<FactorCache::Pin> AcquireSparse(Engine& engine, const std::string
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireSingle(engine.cache, tenant, handle));
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(device, pin, "options.device"));
   if (pin.summary().sparse) return pin;
-  return absl::FailedPreconditionError("handle: of a dense matrix: set n in place of the handle");
+  return FieldError(absl::StatusCode::kFailedPrecondition, "handle",
+                    "of a dense matrix: set n in place of the handle");
 }
 
 }  // namespace

@@ -23,9 +23,10 @@ absl::Status CheckSameSizes(const BatchExtent& was, const BatchExtent& is) {
       was.total_cols == is.total_cols && was.bytes == is.bytes) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("header.matrix.batch: the handle's batch has ", was.members, " members and ",
-                   was.bytes, " bytes, this one ", is.members, " and ", is.bytes,
+  return FieldError(
+      absl::StatusCode::kFailedPrecondition, "matrix.batch",
+      absl::StrCat("the handle's batch has ", was.members, " members and ", was.bytes,
+                   " bytes, this one ", is.members, " and ", is.bytes,
                    ", or their types or largest sizes differ: factor it as a new batch"));
 }
 
@@ -55,7 +56,7 @@ class MatrixFactorAndSolve final : public JobPlan<FactorAndSolution>,
                                                      CallTimings& timings) override;
 
   absl::Status CheckRhs() {
-    return CheckRows(solve_->upload().shape(), factor_->upload().shape().rows, "header.rhs",
+    return CheckRows(solve_->upload().shape(), factor_->upload().shape().rows, "rhs",
                      absl::StatusCode::kInvalidArgument);
   }
   // Returns the result for a factor that cannot solve systems.
@@ -93,7 +94,7 @@ absl::StatusOr<std::unique_ptr<MatrixFactorAndSolve>> MatrixFactorAndSolve::Crea
   FactorStep& factor = *plan->factor_;
   CROUT_ASSIGN_OR_RETURN(
       plan->solve_, SolveStep::Create(
-                        engine, request.rhs, request.solve, "header.solve", factor.slot(),
+                        engine, request.rhs, request.solve, "solve", factor.slot(),
                         [&factor] {
                           const FactorSummary expected = factor.Expected();
                           // A 0 x 0 matrix counts as kept: it has no bytes.
@@ -200,7 +201,7 @@ absl::StatusOr<std::unique_ptr<BatchFactorAndSolve>> BatchFactorAndSolve::Create
   BatchFactorStep& step = *plan->factor_;
   CROUT_ASSIGN_OR_RETURN(
       plan->solve_,
-      BatchSolveStep::Create(engine, request.rhs, request.solve, "header.solve", step.slot(),
+      BatchSolveStep::Create(engine, request.rhs, request.solve, "solve", step.slot(),
                              {.summary = step.Expected(), .has_matrix = step.keeps_matrix()},
                              absl::StatusCode::kInvalidArgument));
   return plan;
@@ -226,14 +227,14 @@ absl::StatusOr<std::unique_ptr<FactorPlan>> PlanRefactor(Engine& engine, const M
                                                          const FactorRequest& request,
                                                          const std::string& tenant,
                                                          FactorCache::Pin& last) {
-  CROUT_RETURN_IF_ERROR(CheckDeviceOf(request.device, last, "header.options.device"));
+  CROUT_RETURN_IF_ERROR(CheckDeviceOf(request.device, last, "options.device"));
   const FactorSummary& summary = last.summary();
   if (matrix.batch.has_value() != summary.batch.has_value()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("header.matrix: the handle belongs to ",
-                     summary.batch ? "a batch: send a batch of the same sizes"
-                                   : "a single matrix: send one matrix",
-                     ", or factor it under a new handle"));
+    return FieldError(absl::StatusCode::kFailedPrecondition, "matrix",
+                      absl::StrCat("the handle belongs to ",
+                                   summary.batch ? "a batch: send a batch of the same sizes"
+                                                 : "a single matrix: send one matrix",
+                                   ", or factor it under a new handle"));
   }
   if (matrix.batch) {
     CROUT_ASSIGN_OR_RETURN(auto step,

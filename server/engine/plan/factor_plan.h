@@ -19,7 +19,7 @@ namespace crout {
 
 // Plans a factorization whose factor is cached. Chooses the device and checks everything that can
 // be checked before the payload arrives. `tenant` owns the analysis of a sparse matrix. Errors name
-// fields of `header.matrix` and `header.options`.
+// fields of `matrix` and `options`.
 absl::StatusOr<std::unique_ptr<FactorPlan>> PlanFactor(Engine& engine, const MatrixSpec& matrix,
                                                        const FactorRequest& request,
                                                        const std::string& tenant);

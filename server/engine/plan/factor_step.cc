@@ -25,7 +25,7 @@ namespace {
 
 // Error for a request that names the batch method but cannot be batched.
 absl::Status NotForBatches() {
-  return BadField("header.options.algorithm",
+  return BadField("options.algorithm",
                   "irr_lu factors dense matrices of order 1 or more. It supports no other type or "
                   "precision, equilibration, condition estimate, determinant, parameters, or solve "
                   "options except verification. Leave these unset, or choose another algorithm");
@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(Engine& engine,
                                                                DeviceSlot& slot, bool cached,
                                                                FactorCache::Pin* last) {
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
-                         CheckPayload(matrix, "header.matrix", engine.limits, *slot.device,
+                         CheckPayload(matrix, "matrix", engine.limits, *slot.device,
                                       PayloadRole::kMatrixAllowingSparse));
   auto step = std::unique_ptr<FactorStep>(new FactorStep(engine, spec, slot));
   step->cached_ = cached;
@@ -82,9 +82,7 @@ absl::Status FactorStep::ResolveFor(int64_t n) {
 
 absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
   if (requested_precision_ == RequestedPrecision::kFactorType) return absl::OkStatus();
-  const auto refuse = [](absl::string_view why) {
-    return BadField("header.options.precision", why);
-  };
+  const auto refuse = [](absl::string_view why) { return BadField("options.precision", why); };
   if (request_.factor_dtype) {
     return refuse("it sets the factor's type: leave factor_dtype out");
   }
@@ -114,7 +112,7 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
   }
   if (precision_ == FactorPrecision::kFactorType) return std::optional<FactorizeOptions>();
   if (precision_ == FactorPrecision::kTf32 && !low->algorithm->traits().supports_tf32_products) {
-    return BadField("header.options.precision",
+    return BadField("options.precision",
                     absl::StrCat("TF32 products are those of crout_lu on a GPU; device ",
                                  ToAbsl(slot_.device->info().name), " does not offer them",
                                  request_.names_algorithm() ? " by this algorithm" : "",
@@ -122,7 +120,7 @@ absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n
   }
   low->parameters.tf32_products = precision_ == FactorPrecision::kTf32;
   const absl::Status taken = CheckParameters(low->algorithm->traits(), low->parameters);
-  if (!taken.ok()) return BadField("header.options.precision", taken.message());
+  if (!taken.ok()) return BadField("options.precision", taken.message());
   return low;
 }
 
@@ -180,8 +178,8 @@ absl::StatusOr<FactorResult> FactorStep::ExtractFromBatch(DynamicBatchSystem& sy
 
 absl::Status FactorStep::CheckKind() const {
   if (!sparse_.named() || sparse_.allowed()) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat("header.options.algorithm: with ", sparse_.name(),
-                                               " that solver solves nothing"));
+  return FieldError(absl::StatusCode::kUnimplemented, "options.algorithm",
+                    absl::StrCat("with ", sparse_.name(), " that solver solves nothing"));
 }
 
 SparseChoiceInput FactorStep::ChoiceInput() const {

@@ -120,7 +120,7 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
 
  private:
   FactorStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
-      : PayloadStep(engine, spec, "header.matrix", slot), sparse_(engine, slot) {}
+      : PayloadStep(engine, spec, "matrix", slot), sparse_(engine, slot) {}
 
   // Selects the algorithm for order n, and the solver that the factor is prepared for.
   absl::Status ResolveFor(int64_t n);

@@ -12,18 +12,18 @@ namespace crout {
 
 absl::StatusOr<FactorizeOptions> OptionsFor(const FactorRequest& request, DType matrix_dtype) {
   if (request.precision != RequestedPrecision::kFactorType) {
-    return BadField("header.options.precision",
+    return BadField("options.precision",
                     "only Factorize, Refactorize, FactorizeAndSolve and EstimateFactorize take it");
   }
   FactorizeOptions options;
   if (request.parameters) options.parameters = *request.parameters;
   options.factor_dtype = request.factor_dtype.value_or(matrix_dtype);
   const absl::Status field = CheckSameField(matrix_dtype, options.factor_dtype);
-  if (!field.ok()) return BadField("header.options.factor_dtype", field.message());
+  if (!field.ok()) return BadField("options.factor_dtype", field.message());
   options.equilibrate = request.equilibrate;
   const double threshold = request.pivot_threshold;
   if (!(threshold >= 0 && threshold <= 1)) {
-    return BadField("header.options.pivot_threshold",
+    return BadField("options.pivot_threshold",
                     absl::StrCat(threshold, " is not in (0, 1]; unset or 0: ", kPivotThreshold));
   }
   options.keep_matrix = request.keep_matrix;
@@ -41,7 +41,7 @@ absl::Status Resolve(const FactorRequest& request, const Device& device, int64_t
                          FindAlgorithm(device, request.algorithm, options->factor_dtype, n));
   const absl::Status taken = CheckParameters(options->algorithm->traits(), options->parameters);
   if (absl::IsUnimplemented(taken)) return taken;
-  if (!taken.ok()) return BadField("header.options.parameters", taken.message());
+  if (!taken.ok()) return BadField("options.parameters", taken.message());
   if (!request.condition) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(options->condition_solver,
                          FindSolver(device, "auto", options->algorithm->traits().unit_diagonal,

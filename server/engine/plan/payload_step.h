@@ -149,7 +149,7 @@ class StepPair {
         matrix_(
             engine, matrix, field, slot, [this] { return PlanMatrix(); },
             [this](StopRequested stop) { return AnalyzeMatrix(stop); }),
-        rhs_(engine, rhs, "header.rhs", slot, [this] { return PlanRhs(); }) {}
+        rhs_(engine, rhs, "rhs", slot, [this] { return PlanRhs(); }) {}
 
   // Return the part of the job's memory that each step reserves.
   virtual absl::StatusOr<MemoryNeed> PlanMatrix() = 0;

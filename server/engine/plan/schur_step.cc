@@ -21,37 +21,35 @@ namespace {
 // Refuses the header fields that do not apply when A is factored as a sparse matrix.
 absl::Status CheckSparse(const SchurRequest& request) {
   if (!request.matrix.needs_parsing()) {
-    return BadField("header.keep",
+    return BadField("keep",
                     "the matrix is dense, and keep is for sparse matrices: send it as sparse, or "
                     "order it so that A11 leads and set leading_order in place of keep");
   }
   if (!request.keep.empty() && request.leading_order != 0) {
-    return BadField("header.leading_order", "header.keep is also set: set only one of the two");
+    return BadField("leading_order", "keep is also set: set only one of the two");
   }
   if (request.sets_cache) {
-    return BadField("header.cache",
-                    "the factor of A11 of a sparse matrix is not cached: leave it unset");
+    return BadField("cache", "the factor of A11 of a sparse matrix is not cached: leave it unset");
   }
   const FactorRequest& options = request.factor;
   if (options.condition || options.determinant) {
-    return BadField("header.options",
+    return BadField("options",
                     "condition and determinant require a factor of A11, which a sparse matrix does "
                     "not provide: leave them unset");
   }
   if (!options.keep_matrix) {
-    return BadField("header.options.keep_matrix",
+    return BadField("options.keep_matrix",
                     "this call does not cache a sparse matrix: leave it unset");
   }
   if (options.parameters) {
-    return BadField("header.options.parameters",
-                    "sparse methods have no parameters: leave it unset");
+    return BadField("options.parameters", "sparse methods have no parameters: leave it unset");
   }
   if (options.equilibrate == EquilibrateMode::kOn) {
-    return BadField("header.options.equilibrate",
+    return BadField("options.equilibrate",
                     "ON permutes columns, but the kept unknowns must not move: leave it unset");
   }
   if (request.solver != "auto") {
-    return BadField("header.solver", "a sparse method uses its own solver: leave it unset");
+    return BadField("solver", "a sparse method uses its own solver: leave it unset");
   }
   return absl::OkStatus();
 }
@@ -61,11 +59,11 @@ absl::Status CheckKeepList(std::vector<int32_t> keep, int64_t n) {
   std::ranges::sort(keep);
   for (size_t i = 0; i < keep.size(); ++i) {
     if (keep[i] < 0 || keep[i] >= n) {
-      return BadField("header.keep", absl::StrCat("unknown ", keep[i], " is not in [0, ", n,
-                                                  ") of a matrix of order ", n));
+      return BadField("keep", absl::StrCat("unknown ", keep[i], " is not in [0, ", n,
+                                           ") of a matrix of order ", n));
     }
     if (i > 0 && keep[i] == keep[i - 1]) {
-      return BadField("header.keep",
+      return BadField("keep",
                       absl::StrCat("unknown ", keep[i], " occurs twice: name each unknown once"));
     }
   }
@@ -78,7 +76,7 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(Engine& engine,
                                                              const SchurRequest& request,
                                                              DeviceSlot& slot) {
   CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
-                         CheckPayload(request.matrix, "header.matrix", engine.limits, *slot.device,
+                         CheckPayload(request.matrix, "matrix", engine.limits, *slot.device,
                                       PayloadRole::kMatrixAllowingSparse));
   auto step = std::unique_ptr<SchurStep>(new SchurStep(engine, spec, slot));
   step->request_ = request.factor;
@@ -88,13 +86,12 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(Engine& engine,
   if (step->sparse()) CROUT_RETURN_IF_ERROR(CheckSparse(request));
   CROUT_RETURN_IF_ERROR(step->sparse_.CheckType(step->ChoiceInput()));
   if (request.leading_order < 0)
-    return BadField("header.leading_order",
+    return BadField("leading_order",
                     absl::StrCat(request.leading_order, " is negative: send 0 or more"));
   const int64_t most = step->sparse() ? spec.max_order : engine.limits.max_n;
   if (request.leading_order > most) {
-    return BadField("header.leading_order",
-                    absl::StrCat(request.leading_order, " is more than ", most,
-                                 ", the largest dimension of a matrix here"));
+    return BadField("leading_order", absl::StrCat(request.leading_order, " is more than ", most,
+                                                  ", the largest dimension of a matrix here"));
   }
   step->options_.leading = request.leading_order;
   step->options_.layout = spec.shape.layout;
@@ -103,9 +100,9 @@ absl::StatusOr<std::unique_ptr<SchurStep>> SchurStep::Create(Engine& engine,
   // here.
   CROUT_RETURN_IF_ERROR(step->ResolveFor(request.leading_order));
   if (step->sparse() && step->request_.names_algorithm()) {
-    return BadField("header.options.algorithm",
+    return BadField("options.algorithm",
                     absl::StrCat(step->request_.algorithm,
-                                 " factors dense matrices, but with header.keep A is factored as a "
+                                 " factors dense matrices, but with keep A is factored as a "
                                  "sparse matrix: leave it unset, or name a sparse method"));
   }
   return step;
@@ -139,17 +136,17 @@ absl::Status SchurStep::Analyze(StopRequested stop) {
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckSquare(shape, upload_.field()));
   if (!upload_.nnz())
-    return BadField("header.matrix",
-                    "a dense array, and header.keep is for sparse matrices: send coordinates, or "
+    return BadField("matrix",
+                    "a dense array, and keep is for sparse matrices: send coordinates, or "
                     "set leading_order in place of keep");
   if (kept_count() < 1) {
     return BadField(
-        "header.leading_order",
+        "leading_order",
         absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows,
                      " and is factored as a sparse matrix: the order must be less than that"));
   }
   CROUT_RETURN_IF_ERROR(CheckKeepList(keep_, shape.rows));
-  CROUT_RETURN_IF_ERROR(CheckDimension(kept_count(), "header.keep", engine_.limits));
+  CROUT_RETURN_IF_ERROR(CheckDimension(kept_count(), "keep", engine_.limits));
   sparse_.Allow(/*tenant=*/"");
   return sparse_.AnalyzeForSchur(upload_, KeptUnknowns(), ChoiceInput(), stop);
 }
@@ -165,7 +162,7 @@ absl::StatusOr<MemoryNeed> SchurStep::Plan() {
   }
   CROUT_RETURN_IF_ERROR(CheckDimension(shape.rows, upload_.field(), engine_.limits));
   if (options_.leading > shape.rows) {
-    return BadField("header.leading_order",
+    return BadField("leading_order",
                     absl::StrCat(options_.leading, ", but the matrix has order ", shape.rows));
   }
   CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));

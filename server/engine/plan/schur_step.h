@@ -59,14 +59,14 @@ class SchurStep final : public PayloadStep, public JobPlan<FactorAndComplement> 
 
  private:
   SchurStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
-      : PayloadStep(engine, spec, "header.matrix", slot), sparse_(engine, slot) {}
+      : PayloadStep(engine, spec, "matrix", slot), sparse_(engine, slot) {}
 
   // Returns true if A is factored as a sparse matrix. The factor of A11 is then not cached.
   bool sparse() const { return sparse_.named() || !keep_.empty(); }
   SparseChoiceInput ChoiceInput() const {
     return {.request = &request_, .dense = &options_.factor};
   }
-  // Unknowns of the Schur complement: header.keep, or all unknowns after the leading block.
+  // Unknowns of the Schur complement: `keep`, or all unknowns after the leading block.
   std::vector<int32_t> KeptUnknowns();
   int64_t kept_count();
   absl::StatusOr<FactorAndComplement> RunSparse(ExecutionContext& context,

@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<SolveStep>> SolveStep::Create(
     DeviceSlot& slot, std::function<ExpectedFactor()> expected, absl::StatusCode mismatch) {
   CROUT_ASSIGN_OR_RETURN(
       const PayloadSpec spec,
-      CheckPayload(rhs, "header.rhs", engine.limits, *slot.device, PayloadRole::kRightHandSide));
+      CheckPayload(rhs, "rhs", engine.limits, *slot.device, PayloadRole::kRightHandSide));
   auto step = std::unique_ptr<SolveStep>(new SolveStep(engine, spec, slot));
   step->options_ = request.options;
   step->field_ = std::string(field);
@@ -247,20 +247,20 @@ absl::StatusOr<std::unique_ptr<JobPlan<CachedSolution>>> PlanCachedSolve(
   if (pin.summary().batch) {
     auto solve = std::make_unique<CachedSolve<BatchSolveStep>>(std::move(pin));
     CROUT_ASSIGN_OR_RETURN(
-        auto step, BatchSolveStep::Create(engine, rhs, request, "header.options", slot,
-                                          solve->factor(), absl::StatusCode::kFailedPrecondition));
+        auto step, BatchSolveStep::Create(engine, rhs, request, "options", slot, solve->factor(),
+                                          absl::StatusCode::kFailedPrecondition));
     solve->SetStep(std::move(step));
     return solve;
   }
   CROUT_RETURN_IF_ERROR(CheckSolvable(pin.summary()));
   if (rhs.batch_rhs) {
-    return absl::FailedPreconditionError(
-        "header.rhs: the handle belongs to a single matrix: send one right-hand side, with any "
-        "number of columns");
+    return FieldError(absl::StatusCode::kFailedPrecondition, "rhs",
+                      "the handle belongs to a single matrix: send one right-hand side, with any "
+                      "number of columns");
   }
   auto solve = std::make_unique<MatrixSolve>(std::move(pin));
   CROUT_ASSIGN_OR_RETURN(auto step, SolveStep::Create(
-                                        engine, rhs, request, "header.options", slot,
+                                        engine, rhs, request, "options", slot,
                                         [plan = solve.get()] { return plan->factor(); },
                                         absl::StatusCode::kFailedPrecondition));
   if (IsOfBatchMethod(solve->pin()) &&

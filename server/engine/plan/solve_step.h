@@ -86,7 +86,7 @@ class SolveStep final : public PayloadStep {
 
  private:
   SolveStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
-      : PayloadStep(engine, spec, "header.rhs", slot) {}
+      : PayloadStep(engine, spec, "rhs", slot) {}
 
   std::function<ExpectedFactor()> expected_;
   absl::StatusCode mismatch_ = absl::StatusCode::kInvalidArgument;
@@ -108,7 +108,7 @@ struct CachedSolution : Solution {
 };
 
 // Plans a solve with the factor of `pin`, which may be the factor of a batch. The plan keeps the
-// pin. Errors name fields of `header.rhs` and `header.options`. FAILED_PRECONDITION if the factor
+// pin. Errors name fields of `rhs` and `options`. FAILED_PRECONDITION if the factor
 // cannot solve systems, or if the right-hand sides do not match its kind and shape.
 absl::StatusOr<std::unique_ptr<JobPlan<CachedSolution>>> PlanCachedSolve(
     Engine& engine, FactorCache::Pin pin, const MatrixSpec& rhs, const SolveRequest& request);

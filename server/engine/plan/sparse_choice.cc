@@ -18,7 +18,7 @@ namespace {
 
 absl::Status IsDense(absl::string_view algorithm) {
   return BadField(
-      "header.options.algorithm",
+      "options.algorithm",
       absl::StrCat(algorithm,
                    " factors sparse matrices, and this one is dense: send it "
                    "as a sparse matrix or a coordinate text, or choose another algorithm"));
@@ -29,7 +29,7 @@ absl::Status CheckOptions(bool may_be_sparse, const std::string& algorithm,
   if (!may_be_sparse) return IsDense(algorithm);
   if (request.parameters || request.precision != RequestedPrecision::kFactorType) {
     return BadField(
-        "header.options",
+        "options",
         absl::StrCat(
             algorithm,
             " is a sparse method, which has no parameters and no precision: leave them unset"));
@@ -58,7 +58,7 @@ MatchingMode MatchingFor(EquilibrateMode mode) {
 absl::Status SparseChoice::ExtractMethodName(bool may_be_sparse, FactorRequest* request) {
   const std::string name = request->algorithm;
   if (request->pivot_threshold > 0 && name != "auto" && name != "multifrontal") {
-    return BadField("header.options.pivot_threshold",
+    return BadField("options.pivot_threshold",
                     absl::StrCat("algorithm '", name,
                                  "' has no pivot threshold: leave it unset, or name multifrontal"));
   }

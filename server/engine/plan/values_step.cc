@@ -27,7 +27,7 @@ absl::Status CheckOptions(const FactorRequest& request, const Analysis& analysis
     return absl::OkStatus();
   }
   return BadField(
-      "header.options",
+      "options",
       "values alone are factored by a sparse method and by the analysis of the matrix "
       "before: leave out equilibrate, parameters, precision, another pivot_threshold and dense "
       "methods, or send the matrix in full");
@@ -39,9 +39,9 @@ absl::StatusOr<std::unique_ptr<ValuesStep>> ValuesStep::Create(Engine& engine,
                                                                const MatrixSpec& matrix,
                                                                const FactorRequest& request,
                                                                FactorCache::Pin& last) {
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec spec,
-                         CheckPayload(matrix, "header.matrix", engine.limits, *last.slot().device,
-                                      PayloadRole::kNextMatrix));
+  CROUT_ASSIGN_OR_RETURN(
+      const PayloadSpec spec,
+      CheckPayload(matrix, "matrix", engine.limits, *last.slot().device, PayloadRole::kNextMatrix));
   auto step = std::unique_ptr<ValuesStep>(new ValuesStep(engine, spec, last));
   FactorRequest named = request;
   CROUT_RETURN_IF_ERROR(step->sparse_.ExtractMethodName(/*may_be_sparse=*/true, &named));
@@ -62,20 +62,20 @@ absl::Status ValuesStep::CheckPattern(const std::string& digest) const {
   const FactorSummary& last = last_.summary();
   const std::string& field = upload_.field();
   if (!last.sparse || !last_.has_matrix()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        field,
-        ": values alone need the positions of a sparse factor's matrix that was kept: send "
-        "the matrix in full"));
+    return FieldError(absl::StatusCode::kFailedPrecondition, field,
+                      "values alone need the positions of a sparse factor's matrix that was kept: "
+                      "send the matrix in full");
   }
   const Analysis& analysis = *last.sparse->analysis;
   const PackedMatrix& values = upload_.shape();
-  const auto mismatch = [](const std::string& message) {
-    return WithReason(absl::FailedPreconditionError(message), kReasonPatternMismatch);
+  const auto mismatch = [&](const std::string& description) {
+    return WithReason(FieldError(absl::StatusCode::kFailedPrecondition,
+                                 absl::StrCat(field, ".values"), description),
+                      kReasonPatternMismatch);
   };
   if (values.rows != analysis.nonzeros) {
-    return mismatch(absl::StrCat(field, ".values: ", values.rows,
-                                 " values, but the handle's matrix has ", analysis.nonzeros,
-                                 " positions: send the matrix in full"));
+    return mismatch(absl::StrCat(values.rows, " values, but the handle's matrix has ",
+                                 analysis.nonzeros, " positions: send the matrix in full"));
   }
   if (!IsDigestText(digest)) {
     return BadField(absl::StrCat(field, ".values.pattern_digest"),
@@ -83,9 +83,9 @@ absl::Status ValuesStep::CheckPattern(const std::string& digest) const {
                     "values belong to, as in Factor.sparse.pattern_digest");
   }
   if (digest != PatternText(analysis.pattern)) {
-    return mismatch(absl::StrCat(
-        field, ".values: the values belong to another pattern than version ", last_.version(),
-        " of the handle's factor, with as many positions: send the matrix in full"));
+    return mismatch(
+        absl::StrCat("the values belong to another pattern than version ", last_.version(),
+                     " of the handle's factor, with as many positions: send the matrix in full"));
   }
   if (values.dtype != last.matrix_dtype) {
     return BadField(absl::StrCat(field, ".values.dtype"),

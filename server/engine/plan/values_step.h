@@ -34,7 +34,7 @@ class ValuesStep final : public PayloadStep, public FactorPlan {
 
  private:
   ValuesStep(Engine& engine, const PayloadSpec& spec, FactorCache::Pin& last)
-      : PayloadStep(engine, spec, "header.matrix", last.slot()),
+      : PayloadStep(engine, spec, "matrix", last.slot()),
         last_(last),
         sparse_(engine, last.slot()) {}
 

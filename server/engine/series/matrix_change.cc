@@ -11,7 +11,7 @@ namespace crout {
 namespace {
 
 absl::Status NoEntries(SeriesEntries::Form form) {
-  constexpr absl::string_view kField = "header.change.values";
+  constexpr absl::string_view kField = "change.values";
   switch (form) {
     case SeriesEntries::Form::kNoMatrix:
       return BadField(kField,
@@ -23,9 +23,10 @@ absl::Status NoEntries(SeriesEntries::Form form) {
                       "matrix, or the dense matrix in full");
     default:
       return WithReason(
-          absl::FailedPreconditionError(absl::StrCat(
-              kField, ": this stream's last matrix has more than ", ValueMapShape::kMaxLines,
-              " entries; their positions are not stored. Send the whole matrix")),
+          FieldError(
+              absl::StatusCode::kFailedPrecondition, kField,
+              absl::StrCat("this stream's last matrix has more than ", ValueMapShape::kMaxLines,
+                           " entries; their positions are not stored. Send the whole matrix")),
           kReasonMatrixGone);
   }
 }
@@ -37,16 +38,17 @@ absl::StatusOr<MatrixChange> ChangeOf(const ChangeRequest& change, const SeriesE
   if (change.kind != MatrixChange::Kind::kValues) return result;
   if (last.form != SeriesEntries::Form::kSparse) return NoEntries(last.form);
   if (!IsDigestText(change.entry_digest)) {
-    return BadField("header.change.entry_digest",
+    return BadField("change.entry_digest",
                     "not 16 lower-case hexadecimal digits: send the digest of the entries that the "
                     "values belong to, as in SeriesResult.entry_digest");
   }
   if (change.entry_digest != last.digest) {
     return WithReason(
-        absl::FailedPreconditionError(absl::StrCat(
-            "header.change: the values belong to entries of digest ", change.entry_digest,
-            ", this stream's last matrix has those of ", last.digest,
-            ": other positions, or another order of them. Send the matrix in full")),
+        FieldError(
+            absl::StatusCode::kFailedPrecondition, "change",
+            absl::StrCat("the values belong to entries of digest ", change.entry_digest,
+                         ", this stream's last matrix has those of ", last.digest,
+                         ": other positions, or another order of them. Send the matrix in full")),
         kReasonPatternMismatch);
   }
   result.map = last.map;
@@ -55,12 +57,12 @@ absl::StatusOr<MatrixChange> ChangeOf(const ChangeRequest& change, const SeriesE
 
 absl::StatusOr<PayloadSpec> ChangePayload(const MatrixChange& change, const FactorSummary& kept) {
   if (kept.matrix_nonzeros > 0 && change.kind != MatrixChange::Kind::kValues) {
-    return BadField("header.change",
+    return BadField("change",
                     "entries and rank require a dense matrix, but the matrix of the series is "
                     "sparse: send new values for all of its entries, or the whole matrix");
   }
   const auto bytes = ChangeBytes(change, kept.n, kept.matrix_dtype);
-  if (!bytes.ok()) return BadField("header.change", bytes.status().message());
+  if (!bytes.ok()) return BadField("change", bytes.status().message());
   return OpaquePayload(*bytes);
 }
 

@@ -69,7 +69,7 @@ absl::Status Series::PinMatrix() {
   }
   if (last_matrix_ == LastMatrix::kWithFactor && pins_.factor) return absl::OkStatus();
   if (factor_ || last_matrix_ != LastMatrix::kWithFactor) return MatrixUnavailable();
-  return BadField("header.matrix",
+  return BadField("matrix",
                   "missing: the first step of a series has a matrix, or the header a handle");
 }
 
@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> Series::BeginStep(const SeriesStepR
     return steps;
   }
   if (!device.empty() && device != there->device->info().name) {
-    return BadField("header.options.device",
+    return BadField("options.device",
                     absl::StrCat("the series' factor is on ", there->device->info().name,
                                  ": leave the device out"));
   }

@@ -46,7 +46,7 @@ PackedMatrix CachedShape(const FactorSummary& cached) {
 SeriesSteps::SeriesSteps(Engine& engine, DeviceSlot& slot, const PayloadSpec& matrix,
                          std::optional<MatrixChange> change, const PayloadSpec& rhs,
                          const SeriesRequest& series, SeriesPins& pins, Budget budget)
-    : StepPair(engine, slot, matrix, change ? "header.change" : "header.matrix", rhs),
+    : StepPair(engine, slot, matrix, change ? "change" : "matrix", rhs),
       series_(series),
       pins_(pins),
       budget_(std::move(budget)),
@@ -63,25 +63,24 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
   PayloadSpec matrix = NoMatrix(cached_dtype);
   std::optional<MatrixChange> change;
   if (step.change) {
-    if (step.matrix)
-      return BadField("header.change", "a matrix is also set: set only one of the two");
+    if (step.matrix) return BadField("change", "a matrix is also set: set only one of the two");
     CROUT_ASSIGN_OR_RETURN(change, ChangeOf(*step.change, pins.entries));
     CROUT_ASSIGN_OR_RETURN(matrix, ChangePayload(*change, cached->summary()));
   } else if (step.matrix) {
-    CROUT_ASSIGN_OR_RETURN(matrix, CheckPayload(*step.matrix, "header.matrix", engine.limits,
-                                                *slot.device, PayloadRole::kMatrixAllowingSparse));
+    CROUT_ASSIGN_OR_RETURN(matrix, CheckPayload(*step.matrix, "matrix", engine.limits, *slot.device,
+                                                PayloadRole::kMatrixAllowingSparse));
     matrix.build_value_map = matrix.needs_parsing();
     if (!matrix.needs_parsing() && matrix.shape.rows == 0) {
-      return BadField("header.matrix", "of order 0: send a matrix with at least one row");
+      return BadField("matrix", "of order 0: send a matrix with at least one row");
     }
   }
-  CROUT_ASSIGN_OR_RETURN(const PayloadSpec rhs,
-                         CheckPayload(step.rhs, "header.rhs", engine.limits, *slot.device,
-                                      PayloadRole::kRightHandSide));
-  if (rhs.needs_parsing()) return BadField("header.rhs", "not dense: send a dense right-hand side");
+  CROUT_ASSIGN_OR_RETURN(
+      const PayloadSpec rhs,
+      CheckPayload(step.rhs, "rhs", engine.limits, *slot.device, PayloadRole::kRightHandSide));
+  if (rhs.needs_parsing()) return BadField("rhs", "not dense: send a dense right-hand side");
   if (rhs.shape.rows == 0 || rhs.shape.cols == 0) {
-    return BadField("header.rhs", absl::StrCat(rhs.shape.rows, " x ", rhs.shape.cols,
-                                               " is empty: send at least one right-hand side"));
+    return BadField("rhs", absl::StrCat(rhs.shape.rows, " x ", rhs.shape.cols,
+                                        " is empty: send at least one right-hand side"));
   }
   auto steps = std::unique_ptr<SeriesSteps>(
       new SeriesSteps(engine, slot, matrix, change, rhs, series, pins, std::move(budget)));
@@ -102,7 +101,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> SeriesSteps::Create(
 }
 
 absl::Status SeriesSteps::AddInitialGuess(const MatrixSpec& x0) {
-  constexpr char kField[] = "header.x0";
+  constexpr char kField[] = "x0";
   CROUT_ASSIGN_OR_RETURN(
       const PayloadSpec spec,
       CheckPayload(x0, kField, engine_.limits, *slot_.device, PayloadRole::kRightHandSide));
@@ -154,19 +153,18 @@ SeriesMatrix SeriesSteps::SelectMatrix() {
 }
 
 absl::Status SeriesSteps::CheckOrders(const PackedMatrix& matrix) {
-  CROUT_RETURN_IF_ERROR(CheckSquare(matrix, "header.matrix"));
+  CROUT_RETURN_IF_ERROR(CheckSquare(matrix, "matrix"));
   if (const auto& there = pins_.factor ? pins_.factor : pins_.singular) {
-    CROUT_RETURN_IF_ERROR(CheckRows(matrix, there->summary().n, "header.matrix",
-                                    absl::StatusCode::kFailedPrecondition));
+    CROUT_RETURN_IF_ERROR(
+        CheckRows(matrix, there->summary().n, "matrix", absl::StatusCode::kFailedPrecondition));
     if (IsComplex(matrix.dtype) != IsComplex(there->summary().factor_dtype)) {
-      return WithReason(absl::FailedPreconditionError(
-                            "header.matrix: real after a complex factor, or complex after a real "
-                            "one: begin another series"),
+      return WithReason(FieldError(absl::StatusCode::kFailedPrecondition, "matrix",
+                                   "real after a complex factor, or complex after a real "
+                                   "one: begin another series"),
                         kReasonShapeMismatch);
     }
   }
-  return CheckRows(rhs_.upload().shape(), matrix.rows, "header.rhs",
-                   absl::StatusCode::kInvalidArgument);
+  return CheckRows(rhs_.upload().shape(), matrix.rows, "rhs", absl::StatusCode::kInvalidArgument);
 }
 
 absl::Status SeriesSteps::AnalyzeMatrix(StopRequested stop) {
@@ -293,7 +291,7 @@ absl::StatusOr<MemoryNeed> SeriesSteps::PlanMatrix() {
   const SeriesMatrix matrix = SelectMatrix();
   CROUT_RETURN_IF_ERROR(CheckOrders(matrix.shape));
   if (sparse_.plan() == nullptr) {
-    CROUT_RETURN_IF_ERROR(CheckDimension(matrix.shape.rows, "header.matrix", engine_.limits));
+    CROUT_RETURN_IF_ERROR(CheckDimension(matrix.shape.rows, "matrix", engine_.limits));
   }
   CROUT_RETURN_IF_ERROR(Resolve(matrix, rhs.cols));
   const FactorSummary* const factor = pins_.factor ? &pins_.factor->summary() : nullptr;

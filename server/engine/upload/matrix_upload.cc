@@ -152,9 +152,8 @@ bool MatrixUpload::TryReserve(size_t bytes) {
 absl::Status MatrixUpload::Reserve(size_t bytes) { return WithField(reader_->Reserve(bytes)); }
 
 absl::Status MatrixUpload::WithField(const absl::Status& status) const {
-  if (absl::IsInvalidArgument(status)) return BadField(field_, status.message());
   if (status.ok()) return status;
-  absl::Status named(status.code(), absl::StrCat(field_, ": ", status.message()));
+  absl::Status named = FieldError(status.code(), field_, status.message());
   status.ForEachPayload(
       [&](absl::string_view url, const absl::Cord& payload) { named.SetPayload(url, payload); });
   return named;

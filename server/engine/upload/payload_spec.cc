@@ -81,9 +81,10 @@ absl::StatusOr<PayloadSpec> CheckPayload(const MatrixSpec& matrix, absl::string_
 
 absl::Status CheckSupported(const Device& device, DType dtype, absl::string_view field) {
   if (device.info().types.contains(dtype)) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(field, ": device ", device.info().name,
-                                               " does not support ", ToAbsl(NameOf(dtype)),
-                                               ": convert the matrix, or name another device"));
+  return FieldError(
+      absl::StatusCode::kUnimplemented, field,
+      absl::StrCat("device ", device.info().name, " does not support ", ToAbsl(NameOf(dtype)),
+                   ": convert the matrix, or name another device"));
 }
 
 absl::Status CheckDimension(int64_t value, absl::string_view field, const EngineLimits& limits) {
@@ -99,10 +100,9 @@ absl::Status CheckSquare(const PackedMatrix& shape, absl::string_view field) {
 absl::Status CheckRows(const PackedMatrix& shape, int64_t n, absl::string_view field,
                        absl::StatusCode mismatch) {
   if (shape.rows == n) return absl::OkStatus();
-  const std::string message =
-      absl::StrCat(field, ": ", shape.rows, " rows, but the factor's matrix has order ", n,
-                   ": send that many rows");
-  return WithReason(absl::Status(mismatch, message), kReasonShapeMismatch);
+  const std::string description = absl::StrCat(
+      shape.rows, " rows, but the factor's matrix has order ", n, ": send that many rows");
+  return WithReason(FieldError(mismatch, field, description), kReasonShapeMismatch);
 }
 
 }  // namespace crout

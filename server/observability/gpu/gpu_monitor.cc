@@ -116,7 +116,8 @@ void GpuMonitor::Count(const Nvml::XidEvent& event, std::vector<Watched>* all) c
     if (watched.gpu != event.gpu || !watched.xid_errors.has_value()) continue;
     *watched.xid_errors += 1;
     watched.last_xid = static_cast<double>(event.xid);
-    Log(LogLevel::kWarn, "gpu_xid", {{"device", gpus_[watched.index].device}, {"xid", event.xid}});
+    Log(LogLevel::kWarn, "gpu_xid_reported",
+        {{"device", gpus_[watched.index].device}, {"xid", event.xid}});
   }
 }
 

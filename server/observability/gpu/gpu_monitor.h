@@ -18,7 +18,8 @@ namespace crout {
 
 // Queries the driver once a second on its own thread, which also loads NVML. A driver that hangs
 // blocks only this thread. There are no readings without a GPU, the library or the driver. Logs
-// once why a GPU has no readings (`gpu_metrics`), and logs each Xid error (`gpu_xid`). Thread-safe.
+// once why a GPU has no readings (`gpu_metrics_unavailable`), and logs each Xid error
+// (`gpu_xid_reported`). Thread-safe.
 class GpuMonitor {
  public:
   struct Gpu {

@@ -23,7 +23,9 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 // Call once, before the first event. Drops events below `level`. Starts the writer thread.
 void ConfigureLog(LogLevel level, LogFormat format);
 
-// `event`: a fixed name in lower_snake_case. `fields`: a flat object. Thread-safe; does not block.
+// `event` is a fixed name: a noun and a past participle, such as "caller_refused". Lines that
+// describe an object have its name ("call", "audit"), and warnings about results have the name of
+// the warning. `fields` is a flat object. Thread-safe. Does not block.
 void Log(LogLevel level, std::string_view event,
          const nlohmann::ordered_json& fields = nlohmann::ordered_json::object());
 

@@ -61,7 +61,7 @@ prometheus::Gauge* AddQueueDepth(prometheus::Registry& registry, const std::stri
       "Calls and tasks waiting in the queues of a device: run (for a stream), prepare (for the "
       "assembly and analysis of a parsed matrix), admit (for memory or a copy of a factor), "
       "release "
-      "(memory to be freed). Device none: release, and parse (pieces of texts).",
+      "(memory to be freed). Device none: release, and parse (pieces of text).",
       {{"device", device}, {"queue", queue}});
 }
 

@@ -11,7 +11,7 @@ using prometheus::MetricType;
 
 // A value of GpuReading: its metric family, and its label `kind` if the family has one. Values of
 // one family are adjacent.
-struct Figure {
+struct GpuMetric {
   const char* name;
   const char* help;
   MetricType type;
@@ -21,8 +21,8 @@ struct Figure {
 
 constexpr const char* kUtilization = "crout_gpu_utilization_ratio";
 constexpr const char* kUtilizationHelp =
-    "Share of time in which the GPU ran kernels or accessed its memory, for all processes, over at "
-    "most the last second.";
+    "Fraction of at most the last second in which the GPU ran kernels or accessed its memory, for "
+    "all processes.";
 constexpr const char* kMemory = "crout_gpu_memory_bytes";
 constexpr const char* kMemoryHelp = "Total GPU memory and the part in use by all processes.";
 constexpr const char* kPower = "crout_gpu_power_watts";
@@ -32,7 +32,7 @@ constexpr const char* kClockHelp = "Clock rates of the GPU multiprocessors and m
 constexpr const char* kEcc = "crout_gpu_ecc_errors_total";
 constexpr const char* kEccHelp = "ECC errors of the GPU memory since the driver was loaded.";
 
-constexpr Figure kFigures[] = {
+constexpr GpuMetric kGpuMetrics[] = {
     {kUtilization, kUtilizationHelp, MetricType::Gauge, "compute",
      &GpuReading::compute_utilization},
     {kUtilization, kUtilizationHelp, MetricType::Gauge, "memory", &GpuReading::memory_utilization},
@@ -69,14 +69,15 @@ prometheus::ClientMetric Sample(const std::string& device, const char* kind, Met
 
 std::vector<prometheus::MetricFamily> GpuFamilies(const std::vector<NamedGpu>& gpus) {
   std::vector<prometheus::MetricFamily> families;
-  for (const Figure& figure : kFigures) {
+  for (const GpuMetric& gpu_metric : kGpuMetrics) {
     for (const NamedGpu& gpu : gpus) {
-      const std::optional<double>& value = gpu.reading.*figure.value;
+      const std::optional<double>& value = gpu.reading.*gpu_metric.value;
       if (!value.has_value()) continue;
-      if (families.empty() || families.back().name != figure.name) {
-        families.push_back({figure.name, figure.help, figure.type, {}});
+      if (families.empty() || families.back().name != gpu_metric.name) {
+        families.push_back({gpu_metric.name, gpu_metric.help, gpu_metric.type, {}});
       }
-      families.back().metric.push_back(Sample(gpu.device, figure.kind, figure.type, *value));
+      families.back().metric.push_back(
+          Sample(gpu.device, gpu_metric.kind, gpu_metric.type, *value));
     }
   }
   if (gpus.empty()) return families;

@@ -67,7 +67,7 @@ enum class TraceDrop : uint8_t {
 };
 inline constexpr std::array<std::string_view, 2> kTraceDropNames = {"queue_full", "send_failed"};
 
-// Label `reason` of crout_rejected_total: why a well-formed call was refused.
+// Label `reason` of crout_rejected_total: the reason for refusing a well-formed call.
 enum class Rejection : uint8_t {
   kQueueFull,   // RESOURCE_EXHAUSTED
   kMemory,      // RESOURCE_EXHAUSTED: the job's bytes could not be reserved
@@ -78,7 +78,7 @@ enum class Rejection : uint8_t {
 inline constexpr std::array<std::string_view, 5> kRejectionNames = {
     "queue_full", "memory", "draining", "device_lost", "upload_idle"};
 
-// Label `reason` of crout_callers_refused_total: why a caller was refused. The status is
+// Label `reason` of crout_callers_refused_total: the reason for refusing a caller. The status is
 // PERMISSION_DENIED for the last two reasons, and UNAUTHENTICATED for the others.
 enum class CallerRefusal : uint8_t {
   kNoCredentials,

@@ -240,10 +240,10 @@ void Metrics::RegisterProcess(const std::string& cuda) {
                               "Log lines dropped because the log could not be written in time.")
                       .Add({});
   traces_exported_ = &AddCounters(*registry_, "crout_traces_exported_total",
-                                  "Calls whose trace was delivered to the receiver.")
+                                  "Calls with a trace that the receiver accepted.")
                           .Add({});
   traces_dropped_ = AddEach(AddCounters(*registry_, "crout_traces_dropped_total",
-                                        "Calls whose trace was dropped, by reason."),
+                                        "Calls with a trace that was dropped, by reason."),
                             "reason", kTraceDropNames, {});
   AddGauges(*registry_, "crout_build_info", "Always 1; the labels describe the build.")
       .Add({{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}, {"cuda", cuda}})
@@ -299,9 +299,9 @@ Metrics::UploadInFlight::~UploadInFlight() { gauge_->Decrement(); }
 
 void Metrics::ObserveBackwardError(DType factor_dtype, double backward_error) {
   // A NaN would make the histogram's sum NaN forever.
-  constexpr double kAboveEveryFinite = 2;
+  constexpr double kAboveAllBuckets = 2;
   backward_error_[Index(factor_dtype)]->Observe(std::isfinite(backward_error) ? backward_error
-                                                                              : kAboveEveryFinite);
+                                                                              : kAboveAllBuckets);
 }
 
 void Metrics::CountSolverFallback(SolverFallback reason) {

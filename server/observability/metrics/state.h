@@ -23,7 +23,7 @@ struct DeviceState {
   int64_t pool_used_bytes = 0;    // allocated from the pool
   int64_t pool_cached_bytes = 0;  // cached in the pool for reuse
   int64_t driver_used_bytes = 0;  // used by all processes, according to the driver or the system
-  double memory_age_seconds = 0;  // age of the pool and driver figures
+  double memory_age_seconds = 0;  // age of the pool and driver values
   int64_t queue_depth = 0;        // jobs waiting for a stream
   int64_t preparing_depth = 0;    // parsed matrices waiting for assembly and analysis
   int64_t admitting_depth = 0;    // calls waiting for memory, or for the copy of a factor

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/observability/status/figures.h"
+#include "server/observability/status/number_format.h"
 
 namespace crout {
 namespace {

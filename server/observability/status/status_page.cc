@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "server/observability/status/figures.h"
 #include "server/observability/status/heat_map.h"
 #include "server/observability/status/html_writer.h"
+#include "server/observability/status/number_format.h"
 #include "server/observability/status/status_style.h"
 
 namespace crout {
@@ -53,14 +53,14 @@ void TextCell(std::string_view text, HtmlWriter& page) {
   page.Element("td", text.empty() ? "-" : text);
 }
 
-// `figure` is markup from figures.h.
-void NumberCell(std::string_view figure, HtmlWriter& page) {
-  page.RawElement("td", figure, {{"class", "number"}});
+// `number` is markup from number_format.h.
+void NumberCell(std::string_view number, HtmlWriter& page) {
+  page.RawElement("td", number, {{"class", "number"}});
 }
 
-void Tile(std::string_view name, std::string_view figure, HtmlWriter& page) {
+void Tile(std::string_view name, std::string_view number, HtmlWriter& page) {
   page.Open("section");
-  page.RawElement("b", figure);
+  page.RawElement("b", number);
   page.Element("span", name, {{"class", "dim"}});
   page.Close();
 }
@@ -291,8 +291,8 @@ void WriteSlowCalls(const StatusView& view, HtmlWriter& page) {
     page.Close();
     return;
   }
-  BeginTable({"#Took", "Phases", "Longest phase", "Method", "Status", "Algorithm", "#n", "Device",
-              "Tenant", "Ended", "Call"},
+  BeginTable({"#Duration", "Phases", "Longest phase", "Method", "Status", "Algorithm", "#n",
+              "Device", "Tenant", "Ended", "Call"},
              page);
   for (const EndedCall& call : view.slow_calls) {
     page.Open("tr");
@@ -316,8 +316,8 @@ void WriteSlowCalls(const StatusView& view, HtmlWriter& page) {
 }
 
 // Writes a count, shaded by its share of the row's observations.
-void WriteShare(uint64_t count, uint64_t of, HtmlWriter& page) {
-  const double share = static_cast<double>(count) / static_cast<double>(of);
+void WriteShare(uint64_t count, uint64_t total, HtmlWriter& page) {
+  const double share = static_cast<double>(count) / static_cast<double>(total);
   const std::string style = absl::StrCat("background:rgba(var(--heat),", 0.7 * share, ")");
   if (count == 0) {
     page.RawElement("td", "", {{"class", "share"}});

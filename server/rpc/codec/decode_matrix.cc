@@ -47,7 +47,7 @@ absl::StatusOr<size_t> DecodeValueBytes(int64_t bytes, DType dtype, const std::s
   const auto size = static_cast<int64_t>(SizeOf(dtype));
   if (bytes >= 0 && bytes % size == 0) return static_cast<size_t>(bytes);
   return BadField(absl::StrCat(field, ".value_bytes"),
-                  absl::StrCat(bytes, " is no number of bytes of elements of ", size));
+                  absl::StrCat(bytes, " is not a multiple of the element size, ", size, " bytes"));
 }
 
 absl::StatusOr<int32_t> DecodeMemberOrder(int64_t value, const std::string& field) {
@@ -89,7 +89,7 @@ absl::StatusOr<EntryFormat> DecodeSparse(const v1::SparseSpec& spec, const std::
   CROUT_RETURN_IF_ERROR(CheckEntries(spec.entries(), field));
   if (spec.index_bytes() != 0 && spec.index_bytes() != 4 && spec.index_bytes() != 8) {
     return BadField(absl::StrCat(field, ".index_bytes"),
-                    absl::StrCat(spec.index_bytes(), ": indices have 4 bytes or 8"));
+                    absl::StrCat(spec.index_bytes(), ": indices have 4 or 8 bytes"));
   }
   if (spec.index_bytes() != 0) format.index_bytes = spec.index_bytes();
   format.rows = spec.rows();
@@ -134,7 +134,7 @@ absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view fi
     case v1::OPERATION_CONJUGATE_TRANSPOSE:
       return Op::kConjugateTranspose;
     default:
-      return UnknownValue(absl::StrCat(field, ".operation"), operation);
+      return UnknownValue(field, operation);
   }
 }
 
@@ -186,7 +186,8 @@ absl::StatusOr<MatrixSpec> DecodeMatrix(const v1::MatrixSpec& spec, absl::string
     case v1::MatrixSpec::FORMAT_NOT_SET:
       break;
   }
-  return BadField(field, "has no format: set dense, matrix_market, sparse or batch");
+  return BadField(field,
+                  "has no format: set dense, matrix_market, sparse, values, batch or batch_rhs");
 }
 
 absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lease,
@@ -202,19 +203,20 @@ absl::StatusOr<absl::Duration> DecodeLease(const google::protobuf::Duration& lea
 
 absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,
                                                  const std::string& tenant, const Limits& limits) {
-  CROUT_RETURN_IF_ERROR(CheckText(options.name(), "header.cache.name"));
-  CROUT_RETURN_IF_ERROR(CheckText(options.request_id(), "header.cache.request_id"));
+  CROUT_RETURN_IF_ERROR(CheckText(options.name(), "cache.name"));
+  CROUT_RETURN_IF_ERROR(CheckText(options.request_id(), "cache.request_id"));
   InsertOptions decoded{.tenant = tenant,
                         .name = options.name(),
                         .request_id = options.request_id(),
                         .lease = absl::ZeroDuration(),
                         .life = limits.max_life};
-  CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "header.cache.lease", limits));
+  CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "cache.lease", limits));
   return decoded;
 }
 
 absl::StatusOr<Handle> DecodeHandle(absl::string_view text) {
-  if (text.empty()) return BadField("handle", "missing: set the handle that Factorize returned");
+  if (text.empty())
+    return BadMessageField("handle", "missing: set the handle that Factorize returned");
   if (const std::optional<Handle> handle = Handle::Parse({text.data(), text.size()}))
     return *handle;
   return WithReason(absl::NotFoundError("no factor has this handle: it is not of the form that "

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Decodes the declarations of matrices before their payloads arrive, and the fields that occur in
-// several requests: types, handles, leases and cache options. `field` is the path of a field, for
-// messages.
+// several requests: types, handles, leases and cache options. `field` is the path of the field
+// within the request, for messages.
 #ifndef CROUT_SERVER_RPC_CODEC_DECODE_MATRIX_H_
 #define CROUT_SERVER_RPC_CODEC_DECODE_MATRIX_H_
 
@@ -21,7 +21,6 @@
 namespace crout {
 
 absl::StatusOr<DType> DecodeDtype(v1::Dtype dtype, DType unspecified, absl::string_view field);
-// `field` is the path of the message that contains the field `operation`.
 absl::StatusOr<Op> DecodeOperation(v1::Operation operation, absl::string_view field);
 
 // Values of flags that are true unless set to false.
@@ -34,7 +33,7 @@ bool Verifies(const Message& message) {
   return !message.has_verify() || message.verify();
 }
 
-// `field` is the path of `spec` in the request, for messages. CheckPayload() checks the dimensions.
+// CheckPayload() checks the dimensions.
 absl::StatusOr<MatrixSpec> DecodeMatrix(const v1::MatrixSpec& spec, absl::string_view field);
 
 absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options,

@@ -18,19 +18,19 @@ namespace {
 
 constexpr int kMaxRefinementSteps = 100;
 
-// Refuses parameters that the pivot rule does not use. If they were ignored, the client would not
-// notice the mistake.
+// Refuses parameters that the pivot rule does not use. Ignoring them would hide the mistake from
+// the client.
 absl::Status CheckPivotRule(const v1::MethodParameters& parameters) {
   const bool interval = parameters.interval_low() != 0 || parameters.interval_high() != 0;
   if (interval && parameters.pivot_rule() != v1::PIVOT_RULE_INTERVAL) {
-    return BadField("header.options.parameters.interval_low",
-                    "only the pivot rule interval uses an interval: set pivot_rule to it, or leave "
-                    "the interval out");
+    return BadField("options.parameters.interval_low",
+                    "only the pivot rule interval uses an interval: set this rule, or leave the "
+                    "interval unset");
   }
   if (parameters.threshold() != 0 && parameters.pivot_rule() != v1::PIVOT_RULE_THRESHOLD) {
-    return BadField("header.options.parameters.threshold",
-                    "only the pivot rule threshold uses a threshold: set pivot_rule to it, or "
-                    "leave the threshold out");
+    return BadField("options.parameters.threshold",
+                    "only the pivot rule threshold uses a threshold: set this rule, or leave the "
+                    "threshold unset");
   }
   return absl::OkStatus();
 }
@@ -57,7 +57,7 @@ absl::StatusOr<std::optional<PivotCriterion>> DecodePivoting(
       if (parameters.threshold() != 0) criterion.threshold = parameters.threshold();
       return std::optional(criterion);
     default:
-      return UnknownValue("header.options.parameters.pivot_rule", parameters.pivot_rule());
+      return UnknownValue("options.parameters.pivot_rule", parameters.pivot_rule());
   }
 }
 
@@ -77,7 +77,7 @@ absl::StatusOr<LuParameters> DecodeParameters(const v1::MethodParameters& parame
   CROUT_ASSIGN_OR_RETURN(decoded.pivoting, DecodePivoting(parameters));
   CROUT_ASSIGN_OR_RETURN(
       decoded.variant,
-      DecodeEnum<MethodVariant>(parameters.variant(), "header.options.parameters.variant",
+      DecodeEnum<MethodVariant>(parameters.variant(), "options.parameters.variant",
                                 {{v1::METHOD_VARIANT_FAST, MethodVariant::kFast},
                                  {v1::METHOD_VARIANT_PUBLISHED, MethodVariant::kPublished}}));
   decoded.tolerance = parameters.tolerance();
@@ -99,7 +99,7 @@ absl::StatusOr<ChangeRequest> DecodeChange(const v1::MatrixChange& change) {
     case v1::MatrixChange::KIND_NOT_SET:
       break;
   }
-  return BadField("header.change", "no kind: set entries, rank or values");
+  return BadField("change", "no kind: set entries, rank or values");
 }
 
 }  // namespace
@@ -114,21 +114,20 @@ absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options)
   if (options.factor_dtype() != v1::DTYPE_UNSPECIFIED) {
     CROUT_ASSIGN_OR_RETURN(
         request.factor_dtype,
-        DecodeDtype(options.factor_dtype(), DType::kFloat64, "header.options.factor_dtype"));
+        DecodeDtype(options.factor_dtype(), DType::kFloat64, "options.factor_dtype"));
   }
   CROUT_ASSIGN_OR_RETURN(request.precision,
                          DecodeEnum<RequestedPrecision>(
-                             options.precision(), "header.options.precision",
+                             options.precision(), "options.precision",
                              {{v1::FACTOR_PRECISION_UNSPECIFIED, RequestedPrecision::kFactorType},
                               {v1::FACTOR_PRECISION_AUTO, RequestedPrecision::kAuto},
                               {v1::FACTOR_PRECISION_SINGLE, RequestedPrecision::kSingle},
                               {v1::FACTOR_PRECISION_TF32, RequestedPrecision::kTf32}}));
-  CROUT_ASSIGN_OR_RETURN(
-      request.equilibrate,
-      DecodeEnum<EquilibrateMode>(options.equilibrate(), "header.options.equilibrate",
-                                  {{v1::EQUILIBRATE_AUTO, EquilibrateMode::kAuto},
-                                   {v1::EQUILIBRATE_ON, EquilibrateMode::kOn},
-                                   {v1::EQUILIBRATE_OFF, EquilibrateMode::kOff}}));
+  CROUT_ASSIGN_OR_RETURN(request.equilibrate, DecodeEnum<EquilibrateMode>(
+                                                  options.equilibrate(), "options.equilibrate",
+                                                  {{v1::EQUILIBRATE_AUTO, EquilibrateMode::kAuto},
+                                                   {v1::EQUILIBRATE_ON, EquilibrateMode::kOn},
+                                                   {v1::EQUILIBRATE_OFF, EquilibrateMode::kOff}}));
   request.pivot_threshold = options.pivot_threshold();
   request.keep_matrix = KeepsMatrix(options);
   request.condition = options.condition();
@@ -140,7 +139,8 @@ absl::StatusOr<SolveRequest> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field) {
   SolveRequest request{SolverName(options.solver()), {}};
   SolveOptions& decoded = request.options;
-  CROUT_ASSIGN_OR_RETURN(decoded.op, DecodeOperation(options.operation(), field));
+  CROUT_ASSIGN_OR_RETURN(decoded.op,
+                         DecodeOperation(options.operation(), absl::StrCat(field, ".operation")));
   const int steps = options.max_refinement_steps();
   if (steps < 0 || steps > kMaxRefinementSteps) {
     return BadField(absl::StrCat(field, ".max_refinement_steps"),
@@ -158,33 +158,33 @@ absl::StatusOr<SolveRequest> DecodeOptions(const v1::SolveOptions& options,
 absl::StatusOr<SeriesRequest> DecodeSeries(const v1::SolveSeriesHeader& header) {
   const v1::FactorizeOptions& factorize = header.options();
   const std::pair<bool, const char*> refused[] = {
-      {!KeepsMatrix(factorize), "header.options.keep_matrix"},
-      {factorize.condition(), "header.options.condition"},
-      {factorize.determinant(), "header.options.determinant"},
-      {!header.cache().request_id().empty(), "header.cache.request_id"},
+      {!KeepsMatrix(factorize), "options.keep_matrix"},
+      {factorize.condition(), "options.condition"},
+      {factorize.determinant(), "options.determinant"},
+      {!header.cache().request_id().empty(), "cache.request_id"},
   };
   for (const auto& [is_set, field] : refused) {
     if (is_set) return BadField(field, "is not supported in a series: leave it unset");
   }
   if (!header.handle().empty() && header.has_cache()) {
-    return BadField(
-        "header.cache",
-        "header.handle is also set, whose lease and name do not change: set only one of the two");
+    return BadField("cache",
+                    "header.handle is also set, and the lease and name of its factor do not "
+                    "change: set only one of the two");
   }
   SeriesRequest series;
   CROUT_ASSIGN_OR_RETURN(series.factor, DecodeOptions(factorize));
   CROUT_ASSIGN_OR_RETURN(
       series.strategy,
-      DecodeEnum<SeriesStrategy>(header.strategy(), "header.strategy",
+      DecodeEnum<SeriesStrategy>(header.strategy(), "strategy",
                                  {{v1::SERIES_STRATEGY_AUTO, SeriesStrategy::kAuto},
                                   {v1::SERIES_STRATEGY_REUSE, SeriesStrategy::kReuse},
                                   {v1::SERIES_STRATEGY_UPDATE, SeriesStrategy::kUpdate},
                                   {v1::SERIES_STRATEGY_REFACTOR, SeriesStrategy::kRefactor}}));
   series.accuracy = header.accuracy();
   if (!(series.accuracy >= 0 && series.accuracy < 1)) {
-    return BadField("header.accuracy", absl::StrCat(series.accuracy, " is not in [0, 1)"));
+    return BadField("accuracy", absl::StrCat(series.accuracy, " is not in [0, 1)"));
   }
-  CROUT_ASSIGN_OR_RETURN(series.op, DecodeOperation(header.operation(), "header"));
+  CROUT_ASSIGN_OR_RETURN(series.op, DecodeOperation(header.operation(), "operation"));
   return series;
 }
 
@@ -194,11 +194,11 @@ absl::StatusOr<SeriesStepRequest> DecodeSeriesStep(const v1::SolveSeriesHeader& 
     CROUT_ASSIGN_OR_RETURN(step.change, DecodeChange(header.change()));
   }
   if (header.has_matrix()) {
-    CROUT_ASSIGN_OR_RETURN(step.matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+    CROUT_ASSIGN_OR_RETURN(step.matrix, DecodeMatrix(header.matrix(), "matrix"));
   }
-  CROUT_ASSIGN_OR_RETURN(step.rhs, DecodeMatrix(header.rhs(), "header.rhs"));
+  CROUT_ASSIGN_OR_RETURN(step.rhs, DecodeMatrix(header.rhs(), "rhs"));
   if (header.has_x0()) {
-    CROUT_ASSIGN_OR_RETURN(step.x0, DecodeMatrix(header.x0(), "header.x0"));
+    CROUT_ASSIGN_OR_RETURN(step.x0, DecodeMatrix(header.x0(), "x0"));
   }
   return step;
 }

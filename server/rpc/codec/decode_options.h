@@ -13,7 +13,7 @@ namespace crout {
 
 // OptionsFor() checks the result against the matrix and the device.
 absl::StatusOr<FactorRequest> DecodeOptions(const v1::FactorizeOptions& options);
-// `field` is the path of the options, for messages.
+// `field` is the path of the options within the request, for messages.
 absl::StatusOr<SolveRequest> DecodeOptions(const v1::SolveOptions& options,
                                            absl::string_view field);
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -24,11 +25,26 @@ constexpr std::array<std::string_view, 17> kCodeNames = {
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
     "DATA_LOSS", "UNAUTHENTICATED"};
 
+constexpr char kMessageFieldUrl[] = "crout/message-field";
+
+// Returns the path of the invalid field, or nothing.
+std::optional<std::string> BadFieldOf(const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status)) return std::nullopt;
+  if (const auto field = status.GetPayload(kMessageFieldUrl)) return std::string(*field);
+  return FieldOf(status);
+}
+
 void AddDetail(google::rpc::Status* status, const google::protobuf::Message& detail) {
   status->add_details()->PackFrom(detail);
 }
 
 }  // namespace
+
+absl::Status BadMessageField(absl::string_view field, absl::string_view description) {
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat(field, ": ", description));
+  status.SetPayload(kMessageFieldUrl, absl::Cord(field));
+  return status;
+}
 
 absl::Status UnknownValue(absl::string_view field, int value,
                           const google::protobuf::EnumDescriptor& type) {
@@ -66,7 +82,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* c
     context->AddTrailingMetadata("grpc-retry-pushback-ms",
                                  absl::StrCat(static_cast<int64_t>(std::ceil(*seconds * 1000))));
   }
-  if (const std::optional<std::string> field = FieldOf(status)) {
+  if (const std::optional<std::string> field = BadFieldOf(status)) {
     google::rpc::BadRequest bad;
     auto* violation = bad.add_field_violations();
     violation->set_field(*field);

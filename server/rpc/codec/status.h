@@ -22,6 +22,10 @@ inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
 inline constexpr std::string_view kReasonUploadSlow = "UPLOAD_SLOW";
 inline constexpr std::string_view kReasonSeriesIdle = "SERIES_IDLE";
 
+// Returns INVALID_ARGUMENT for a field of a message or of the metadata. `field` is its complete
+// path. Fields of a request use BadField(), whose path is relative to the request.
+absl::Status BadMessageField(absl::string_view field, absl::string_view description);
+
 // Returns INVALID_ARGUMENT for a number that the enum of `field` does not define. The message lists
 // the defined values.
 absl::Status UnknownValue(absl::string_view field, int value,
@@ -35,7 +39,7 @@ absl::Status UnknownValue(absl::string_view field, Enum value) {
 // - ErrorInfo with the reason set by WithReason; by default the name of the code.
 // - RetryInfo if WithRetryAfter was used; `context` then also gets the trailer
 //   grpc-retry-pushback-ms.
-// - BadRequest for BadField.
+// - BadRequest for BadField and BadMessageField.
 // Messages are cut at 2 KiB; details stay under 8 KiB.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
 

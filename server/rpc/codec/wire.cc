@@ -35,7 +35,7 @@ constexpr size_t kMaxFields = 64;
 constexpr size_t kFewSlices = 256;
 constexpr size_t kSliceBytes = 1024;
 
-absl::Status TooMuch(absl::string_view what) {
+absl::Status TooLarge(absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("the ", what, " is larger than ", kMaxRequestBytes >> 10, " KiB"));
 }
@@ -43,19 +43,19 @@ absl::Status TooMuch(absl::string_view what) {
 absl::Status Malformed() {
   return absl::InvalidArgumentError(
       "message is not a valid protocol buffer of the stream's request type: check that client and "
-      "server speak the same crout.v1");
+      "server use the same version of crout.v1");
 }
 
 // Appends segments for the next `length` bytes, which point into the slices. Returns false if the
-// input ends early or `segments` would exceed `most` segments.
-bool ReadSegments(CodedInputStream* in, int field, uint32_t length, size_t most,
+// input ends early or `segments` would have more than `max_segments` elements.
+bool ReadSegments(CodedInputStream* in, int field, uint32_t length, size_t max_segments,
                   std::vector<DataSegment>* segments) {
   while (length > 0) {
     const void* data = nullptr;
     int size = 0;
     if (!in->GetDirectBufferPointer(&data, &size)) return false;
     const auto take = std::min<uint32_t>(length, static_cast<uint32_t>(size));
-    if (segments->size() == most) return false;
+    if (segments->size() == max_segments) return false;
     segments->push_back({field, {static_cast<const std::byte*>(data), take}});
     if (!in->Skip(static_cast<int>(take))) return false;
     length -= take;
@@ -103,7 +103,7 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
       // equivalent.
       std::string bytes;
       if (!message.header_) message.header_.emplace();
-      if (length > kMaxRequestBytes - message.header_->size()) return TooMuch("header");
+      if (length > kMaxRequestBytes - message.header_->size()) return TooLarge("header");
       if (!in.ReadString(&bytes, static_cast<int>(length))) return Malformed();
       message.header_->append(bytes);
     } else if (!ReadSegments(&in, field, length, max_segments, &message.segments_)) {
@@ -139,7 +139,7 @@ absl::Status StreamMessage::ParseHeader(google::protobuf::Message* message) cons
 }
 
 absl::Status ParseMessage(const grpc::ByteBuffer& buffer, google::protobuf::Message* message) {
-  if (buffer.Length() > kMaxRequestBytes) return TooMuch("request");
+  if (buffer.Length() > kMaxRequestBytes) return TooLarge("request");
   grpc::ByteBuffer copy(buffer);
   grpc::ProtoBufferReader reader(&copy);
   if (!reader.status().ok() || !message->ParseFromZeroCopyStream(&reader)) return Malformed();

@@ -32,13 +32,13 @@ class SchurHandler final
     v1::ComputeSchurComplementHeader header;
     CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
     if (!header.cache().request_id().empty()) {
-      return BadField("header.cache.request_id",
+      return BadField("cache.request_id",
                       "ComputeSchurComplement does not support request_id: leave it unset");
     }
     CROUT_ASSIGN_OR_RETURN(insert_,
                            DecodeCacheOptions(header.cache(), call_.tenant(), core.limits));
     SchurRequest request;
-    CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+    CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "matrix"));
     CROUT_ASSIGN_OR_RETURN(request.factor, DecodeOptions(header.options()));
     request.solver = SolverName(header.solver());
     request.leading_order = header.leading_order();

@@ -59,13 +59,14 @@ absl::Status AddIterations(const FactorInfo& info, const v1::IterationPageReques
                     absl::StrCat(request.page_size(), " is negative: send 0 or more"));
   CROUT_ASSIGN_OR_RETURN(const PagePosition position, DecodeToken(request.page_token()));
   if (!info.summary.iterations) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(info.summary.algorithm,
-                     " does not iterate and keeps no counts: factor with icm or icmpp for them"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        info.summary.algorithm,
+        " does not iterate and has no counts: factor with icm or icmpp to get counts"));
   }
   if (info.record == nullptr) {
     return absl::FailedPreconditionError(
-        "the counts of this factor were dropped when host memory was short: factor again for them");
+        "the counts of this factor were dropped when host memory was short: factor again to get "
+        "them");
   }
   if (position.version != 0 && position.version != info.version) {
     return absl::FailedPreconditionError(absl::StrCat(

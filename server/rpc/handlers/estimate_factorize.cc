@@ -16,9 +16,10 @@ absl::StatusOr<EstimateRequest> Decode(const v1::EstimateFactorizeRequest& reque
   EstimateRequest decoded;
   if (!request.handle().empty()) {
     if (request.n() != 0 || request.has_nnz() || request.matrix_dtype() != v1::DTYPE_UNSPECIFIED) {
-      return BadField("handle",
-                      "n, nnz or matrix_dtype is also set, which the handle's matrix determines: "
-                      "set only the handle");
+      return BadField(
+          "handle",
+          "n, nnz or matrix_dtype is also set, but the handle's matrix determines them: "
+          "set only the handle");
     }
     CROUT_ASSIGN_OR_RETURN(decoded.like, DecodeHandle(request.handle()));
   }

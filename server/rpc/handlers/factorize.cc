@@ -3,7 +3,6 @@
 // Factorize: caches the factor of a matrix or of a batch, at most once for each request_id.
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -47,58 +46,16 @@ class RequestClaim {
   const std::string_view request_id_;
 };
 
-// Inserts the factor of a call into the cache, at most once for each request_id. A call with a
+// Inserts the factor of its call into the cache, at most once for each request_id. A call with a
 // request_id continues after its client has left, once its payload has arrived: a retry with the
 // same id then gets the factor. A later call with the id waits for the call that holds it. While it
-// waits, it keeps only its first message, which must be small and is charged to its peer.
-//
-// Functions with the parameter `call`, which is the constructor's, require its mutex.
-class IdempotentInsert final : public RequestWaiter {
+// waits, it stores only its first message, which must be small and is charged to its peer.
+class IdempotentHandler : public JobHandler<FactorResult, v1::FactorizeResponse>,
+                          public RequestWaiter {
  public:
-  // Answers, now or later, with the factor that the id already has. Returns an error if the factor
-  // is not of this call's kind, and NOT_FOUND if it was removed meanwhile: the id is then claimed
-  // again. Called with the mutex held.
-  using AnswerWith = std::function<absl::Status(const FactorInfo& existing)>;
+  using JobHandler::JobHandler;
 
-  IdempotentInsert(StreamCall& call, AnswerWith answer_with)
-      : call_(call), answer_with_(std::move(answer_with)) {}
-
-  // Claims the id of `insert`, if it has one, and returns `steps`. Returns no steps if the call is
-  // answered or waits for the id; the call proceeds with them after the wait.
-  absl::StatusOr<std::vector<PayloadStep*>> Claim(StreamCall& call, InsertOptions insert,
-                                                  std::vector<PayloadStep*> steps)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call.mutex()) {
-    insert_ = std::move(insert);
-    steps_ = std::move(steps);
-    return Claim(call);
-  }
-  // Inserts the new factor into the cache and completes the claim.
-  FactorInfo Insert(StreamCall& call, NewFactor factor)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call.mutex()) {
-    FactorInfo info = call.core().engine.cache.Insert(std::move(factor), insert_);
-    if (claim_) claim_->Complete();
-    return info;
-  }
-
-  // The functions of StreamHandler with these names.
-  bool OutlivesClient(StreamCall& call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(call.mutex()) {
-    return claim_.has_value() && call.half_closed();
-  }
-  void EnforceLimits(CallBase::Clock::time_point now) {
-    if (claim_ended_.exchange(false)) OnClaimEnded();
-    MutexLock lock(&call_.mutex());
-    const auto left = call_.client_left_at();
-    if (!call_.needs_result() || !left || now - *left < kKeepForRetry) return;
-    if (request_ids().IsAwaited(call_.tenant(), insert_.request_id)) return;
-    call_.End(absl::CancelledError("no retry requested the factor"));
-  }
-  void ReleaseResources() {
-    claim_.reset();
-    if (insert_.request_id.empty()) return;
-    request_ids().StopAwaiting(call_.tenant(), insert_.request_id, this);
-  }
-
-  void OnClaimEnded() noexcept override {
+  void OnClaimEnded() noexcept final {
     try {
       call_.core().releasing.Schedule(call_.tenant(),
                                       [self = call_.shared_from_this(), this] { ClaimAgain(); });
@@ -107,44 +64,87 @@ class IdempotentInsert final : public RequestWaiter {
     }
   }
 
+ protected:
+  // Answers, now or later, with the factor that the id already has. Returns an error if the factor
+  // is not of this call's kind, and NOT_FOUND if it was removed meanwhile: the id is then claimed
+  // again.
+  virtual absl::Status AnswerWith(const FactorInfo& existing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) = 0;
+
+  // Inserts the new factor into the cache and completes the claim.
+  FactorInfo Insert(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    FactorInfo info = call_.core().engine.cache.Insert(std::move(factor), insert_);
+    if (claim_) claim_->Complete();
+    return info;
+  }
+
+  void ReleaseResources() override {
+    JobHandler::ReleaseResources();
+    claim_.reset();
+    if (insert_.request_id.empty()) return;
+    request_ids().StopAwaiting(call_.tenant(), insert_.request_id, this);
+  }
+
+  InsertOptions insert_;  // set by MakePlan()
+
  private:
   // Time for which the call continues after its client has left, if no other call awaits the id.
-  static constexpr CallBase::Clock::duration kKeepForRetry = std::chrono::minutes(1);
+  static constexpr CallBase::Clock::duration kTimeForRetry = std::chrono::minutes(1);
 
   RequestIds& request_ids() const { return call_.core().engine.cache.request_ids(); }
 
-  absl::StatusOr<std::vector<PayloadStep*>> Claim(StreamCall& call)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call.mutex()) {
+  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) final
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    CROUT_ASSIGN_OR_RETURN(steps_, JobHandler::Start(first));
+    return Claim();
+  }
+
+  bool OutlivesClient() const final ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    return claim_.has_value() && call_.half_closed();
+  }
+
+  void EnforceLimits(CallBase::Clock::time_point now) final {
+    if (claim_ended_.exchange(false)) OnClaimEnded();
+    MutexLock lock(&call_.mutex());
+    const auto left = call_.client_left_at();
+    if (!call_.needs_result() || !left || now - *left < kTimeForRetry) return;
+    if (request_ids().IsAwaited(call_.tenant(), insert_.request_id)) return;
+    call_.End(absl::CancelledError("no retry requested the factor"));
+  }
+
+  // Claims the request_id, if there is one, and returns the steps. Returns no steps if the call is
+  // answered or waits for the id.
+  absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (insert_.request_id.empty()) return steps_;
-    FactorCache& cache = call.core().engine.cache;
+    FactorCache& cache = call_.core().engine.cache;
     while (true) {
-      const auto existing = cache.ClaimRequest(call.tenant(), insert_.request_id);
+      const auto existing = cache.ClaimRequest(call_.tenant(), insert_.request_id);
       if (existing.ok() && existing->has_value()) {
-        const absl::Status answered = answer_with_(**existing);
+        const absl::Status answered = AnswerWith(**existing);
         if (absl::IsNotFound(answered)) continue;
         CROUT_RETURN_IF_ERROR(answered);
         return std::vector<PayloadStep*>{};
       }
       if (existing.ok()) {
-        claim_.emplace(&cache, call.tenant(), insert_.request_id);
+        claim_.emplace(&cache, call_.tenant(), insert_.request_id);
         waiting_.Release();
         return steps_;
       }
       if (!absl::IsAborted(existing.status())) return existing.status();
-      CROUT_ASSIGN_OR_RETURN(waiting_, call.KeepFirstMessage());
-      const std::shared_ptr<RequestWaiter> waiter(call.shared_from_this(), this);
-      if (request_ids().Await(call.tenant(), insert_.request_id, waiter)) {
+      CROUT_ASSIGN_OR_RETURN(waiting_, call_.StoreFirstMessage());
+      const std::shared_ptr<RequestWaiter> waiter(call_.shared_from_this(), this);
+      if (request_ids().Await(call_.tenant(), insert_.request_id, waiter)) {
         return std::vector<PayloadStep*>{};
       }
     }
   }
 
-  // Claims the id again after a wait; then starts the steps or answers.
+  // Claims the id again after a wait. Then starts the steps or answers.
   void ClaimAgain() {
     call_.DoWork([this] {
       MutexLock lock(&call_.mutex());
       if (!call_.needs_result()) return;
-      absl::StatusOr<std::vector<PayloadStep*>> steps = Claim(call_);
+      absl::StatusOr<std::vector<PayloadStep*>> steps = Claim();
       if (!steps.ok()) return call_.End(steps.status());
       if (steps->empty()) return;
       call_.Proceed(*std::move(steps));
@@ -152,23 +152,16 @@ class IdempotentInsert final : public RequestWaiter {
     });
   }
 
-  StreamCall& call_;
-  const AnswerWith answer_with_;
-  InsertOptions insert_;  // constant from the first Claim() on, as is steps_
-  std::vector<PayloadStep*> steps_;
+  std::vector<PayloadStep*> steps_;  // constant after Start()
   std::optional<RequestClaim> claim_;
   PeerShares::Charge waiting_;  // for the first message, while the call waits
-  // OnClaimEnded() failed to allocate its task; EnforceLimits() calls it again.
+  // Set if OnClaimEnded() failed to allocate its task. EnforceLimits() then calls it again.
   std::atomic<bool> claim_ended_ = false;
 };
 
-class FactorizeHandler final : public JobHandler<FactorResult, v1::FactorizeResponse> {
+class FactorizeHandler final : public IdempotentHandler {
  public:
-  explicit FactorizeHandler(StreamCall& call)
-      : JobHandler(call), insert_(call, [this](const FactorInfo& existing) {
-          call_.mutex().AssertHeld();
-          return AnswerWith(existing);
-        }) {}
+  using IdempotentHandler::IdempotentHandler;
 
  private:
   absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first) override
@@ -176,31 +169,29 @@ class FactorizeHandler final : public JobHandler<FactorResult, v1::FactorizeResp
     ServerCore& core = call_.core();
     v1::FactorizeHeader header;
     CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
-    CROUT_ASSIGN_OR_RETURN(options_,
+    CROUT_ASSIGN_OR_RETURN(insert_,
                            DecodeCacheOptions(header.cache(), call_.tenant(), core.limits));
-    call_.observed().request_id = options_.request_id;
-    CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+    call_.observed().request_id = insert_.request_id;
+    CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "matrix"));
     CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
     is_batch_ = matrix.batch.has_value();
     return PlanFactor(core.engine, matrix, request, call_.tenant());
   }
-  absl::StatusOr<std::vector<PayloadStep*>> Start(const StreamMessage& first) override
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, JobHandler::Start(first));
-    return insert_.Claim(call_, std::move(options_), std::move(steps));
-  }
+
   void Reply(FactorResult result) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     ObserveFactor(call_, result.factor);
-    EndWithFactor<v1::FactorizeResponse>(call_, insert_.Insert(call_, std::move(result.factor)),
+    EndWithFactor<v1::FactorizeResponse>(call_, Insert(std::move(result.factor)),
                                          std::move(result.figures));
   }
 
   // Answers asynchronously for a batch, because the figures of the members must first be copied
   // from the factor.
-  absl::Status AnswerWith(const FactorInfo& existing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  absl::Status AnswerWith(const FactorInfo& existing) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     if (existing.summary.batch.has_value() != is_batch_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("header.cache.request_id: this id belongs to the factor of ",
+      return FieldError(
+          absl::StatusCode::kFailedPrecondition, "cache.request_id",
+          absl::StrCat("this id belongs to the factor of ",
                        is_batch_ ? "a single matrix, not of a batch" : "a batch, not of a matrix",
                        ": use another id"));
     }
@@ -220,18 +211,11 @@ class FactorizeHandler final : public JobHandler<FactorResult, v1::FactorizeResp
     return absl::OkStatus();
   }
 
-  bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    return insert_.OutlivesClient(call_);
-  }
-  void EnforceLimits(CallBase::Clock::time_point now) override { insert_.EnforceLimits(now); }
   void ReleaseResources() override {
-    JobHandler::ReleaseResources();
-    insert_.ReleaseResources();
+    IdempotentHandler::ReleaseResources();
     figures_.reset();
   }
 
-  IdempotentInsert insert_;
-  InsertOptions options_;  // from MakePlan() to Start()
   bool is_batch_ = false;  // constant after MakePlan()
   // The figures of the batch that belongs to a repeated request_id.
   std::unique_ptr<FiguresCopy> figures_;

@@ -30,15 +30,16 @@ class FactorizeAndSolveHandler final
     v1::FactorizeAndSolveHeader header;
     CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
     FactorAndSolveRequest request;
-    CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "header.matrix"));
-    CROUT_ASSIGN_OR_RETURN(request.rhs, DecodeMatrix(header.rhs(), "header.rhs"));
+    CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "matrix"));
+    CROUT_ASSIGN_OR_RETURN(request.rhs, DecodeMatrix(header.rhs(), "rhs"));
     CROUT_ASSIGN_OR_RETURN(request.factor, DecodeOptions(header.options()));
-    CROUT_ASSIGN_OR_RETURN(request.solve, DecodeOptions(header.solve(), "header.solve"));
+    CROUT_ASSIGN_OR_RETURN(request.solve, DecodeOptions(header.solve(), "solve"));
     request.sets_cache = header.has_cache();
     if (header.has_cache()) {
       if (!header.cache().request_id().empty()) {
-        return BadField("header.cache.request_id",
-                        "not supported here: Factorize, then Solve, makes the pair idempotent");
+        return BadField(
+            "cache.request_id",
+            "FactorizeAndSolve does not support request_id: call Factorize with it, then Solve");
       }
       CROUT_ASSIGN_OR_RETURN(
           insert_, DecodeCacheOptions(header.cache(), call_.tenant(), call_.core().limits));

@@ -25,7 +25,7 @@ class EchelonHandler final
     v1::ReduceToEchelonFormHeader header;
     CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
     EchelonRequest request;
-    CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+    CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "matrix"));
     request.augmented_columns = header.augmented_columns();
     if (header.has_tolerance()) request.tolerance = header.tolerance();
     Engine& engine = call_.core().engine;

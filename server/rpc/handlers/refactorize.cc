@@ -31,7 +31,7 @@ class RefactorizeHandler final : public JobHandler<FactorResult, v1::Refactorize
     CROUT_ASSIGN_OR_RETURN(handle_, DecodeHandle(header.handle()));
     replace_if_singular_ = header.replace_if_singular();
     CROUT_ASSIGN_OR_RETURN(old_, call_.AcquireNamed(header.handle()));
-    CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "header.matrix"));
+    CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "matrix"));
     CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
     return PlanRefactor(call_.core().engine, matrix, request, call_.tenant(), *old_);
   }

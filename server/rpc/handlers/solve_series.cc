@@ -59,7 +59,8 @@ class SeriesHandler final
     if (!series_) {
       CROUT_RETURN_IF_ERROR(BeginSeries(header));
     } else if (SetsSeries(header)) {
-      return BadField("header", "only matrix, change, rhs and x0 may be set after the first step");
+      return BadMessageField("header",
+                             "only matrix, change, rhs and x0 may be set after the first step");
     }
     CROUT_ASSIGN_OR_RETURN(const SeriesStepRequest step, DecodeSeriesStep(header));
     absl::StatusOr<std::unique_ptr<SeriesSteps>> plan = series_->BeginStep(step);

@@ -19,13 +19,13 @@ using SystemTime = std::chrono::system_clock::time_point;
 
 }  // namespace
 
-bool IsAboutDeadline(const grpc::ServerContextBase& context, double seconds) {
+bool EndsByDeadline(const grpc::ServerContextBase& context, double seconds) {
   const SystemTime deadline = context.deadline();
   if (deadline == SystemTime::max()) return false;
-  constexpr double kJourneySeconds = 0.05;
+  constexpr double kNetworkSeconds = 0.05;
   constexpr double kRounding = 0.01;
   const std::chrono::duration<double> left = deadline - std::chrono::system_clock::now();
-  return left.count() <= kJourneySeconds + kRounding * (seconds + left.count());
+  return left.count() <= kNetworkSeconds + kRounding * (seconds + left.count());
 }
 
 Job::Clock::time_point DeadlineForJob(const grpc::ServerContextBase& context) {
@@ -251,7 +251,7 @@ void CallBase::EndWith(Message message) {
 }
 
 void CallBase::ClientGone(const char* otherwise) {
-  ClientLeft(IsAboutDeadline(*context_, observed_.Seconds())
+  ClientLeft(EndsByDeadline(*context_, observed_.Seconds())
                  ? StatusOf(absl::StatusCode::kDeadlineExceeded, "the call's deadline passed")
                  : StatusOf(absl::StatusCode::kCancelled, otherwise));
 }
@@ -273,7 +273,7 @@ absl::Status CallBase::WithLostDevice(absl::Status status) const {
 
 void CallBase::Answer(absl::Status status) {
   if (writer_.closed() && !end_.ok()) return;
-  end_ = WithLostDevice(std::move(status));
+  end_ = WithMessagePath(WithLostDevice(std::move(status)));
   writer_.Close();
   end_time_ = SteadyNow();
 }

@@ -42,7 +42,7 @@ namespace crout {
 // Whether a call ends because of its deadline. The call began `seconds` ago and its client ends it
 // now. The client's clock reaches the deadline before the server's: it started earlier by the
 // network delay, and gRPC rounds up the timeout that it sends, by at most 1 %.
-bool IsAboutDeadline(const grpc::ServerContextBase& context, double seconds);
+bool EndsByDeadline(const grpc::ServerContextBase& context, double seconds);
 
 // The deadline on the scheduler's clock, or time_point::max() if the client set none.
 Job::Clock::time_point DeadlineForJob(const grpc::ServerContextBase& context);
@@ -60,7 +60,7 @@ Job::Clock::time_point DeadlineForJob(const grpc::ServerContextBase& context);
 // |            |                                                  | last byte                     |
 // | kWork      | the job runs                                     | a worker of the device        |
 // | kReply     | the answer is known; no more work is needed;     | the work, the client or the   |
-// |            | messages sent before still go out                | daemon, at any time           |
+// |            | earlier messages are still sent                  | daemon, at any time           |
 // | kEnd       | a thread releases the call's resources; gRPC may | the thread that ended the     |
 // |            | still send the reply                             | last work or entered kReply   |
 //
@@ -155,10 +155,10 @@ class CallBase : public LiveCall,
   // Returns the timings of the call at this moment, for a message that is about to be sent.
   CallTimings ReplyTimings() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Ends the call with `status`. If it is OK, messages passed to Send() before still go out. An
-  // error drops them, and also replaces an OK end that is still being sent.
+  // Ends the call with `status`. If it is OK, messages that were passed to Send() are still sent.
+  // An error drops them, and also replaces an OK end that is still being sent.
   void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Like End(), but messages passed to Send() before go out whatever `status` is.
+  // Like End(), but messages that were passed to Send() are sent even if `status` is an error.
   void EndAfterReplies(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Sends `response`, and ends the call with `status`.
@@ -176,7 +176,7 @@ class CallBase : public LiveCall,
     PushData(head, InFlight(std::move(data)), std::move(tail), field);
     SendNext();
   }
-  // Like SendData(), and ends the call. The last message goes out together with the end, which
+  // Like SendData(), and ends the call. The last message is sent together with the end, which
   // saves one write, one TLS record and one wake-up of the client.
   template <class Response, class Tail>
   void EndWithData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail,
@@ -242,11 +242,13 @@ class CallBase : public LiveCall,
   // once, right after construction. Pass an error to Refuse().
   absl::Status Enter();
   // Ends a call that Enter() refused. `request_bytes` is the number of bytes of its request that
-  // gRPC keeps. The end may be delayed (CallerCheck::Delay()).
+  // gRPC holds. The end may be delayed (CallerCheck::Delay()).
   void Refuse(absl::Status status, size_t request_bytes = 0);
 
   // Frees the resources of the call on devices and budgets. Called once, after the end.
   virtual void ReleaseResources() = 0;
+  // Completes the path of the field that `status` is about. By default, the request is the message.
+  virtual absl::Status WithMessagePath(absl::Status status) const { return status; }
   // Whether the work continues after the client has left or its deadline has passed. Once true,
   // stays true.
   virtual bool OutlivesClient() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return false; }
@@ -257,7 +259,7 @@ class CallBase : public LiveCall,
   void HeaderRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { connection_entry_.HeaderRead(); }
 
   // Begins a call whose request is one message: registers the call, parses the request and charges
-  // the caller for it, because gRPC keeps the message as long as the call lives. Then runs `start`,
+  // the caller for it, because gRPC holds the message as long as the call lives. Then runs `start`,
   // whose error ends the call.
   void BeginWithRequest(const grpc::ByteBuffer& buffer, google::protobuf::Message* request,
                         const std::function<absl::Status()>& start);
@@ -356,7 +358,7 @@ class CallBase : public LiveCall,
   std::shared_ptr<const CallRegistry::Ticket> entry_;
   TenantLoads::Account account_;
   std::string sharing_peer_;                 // the peer charged for the call
-  std::vector<PeerShares::Charge> charges_;  // for the call and the messages it keeps
+  std::vector<PeerShares::Charge> charges_;  // for the call and the messages it stores
   std::shared_ptr<CallBase> self_;           // gRPC's reference, from Enter() to Done()
   std::atomic<bool> stop_ = false;
 

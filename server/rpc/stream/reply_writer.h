@@ -43,11 +43,12 @@ class ReplyWriter {
   // Returns the next operation. Call it after every change. Throws the exception of a Message that
   // fails; the next call then retries that message.
   Step Next(Clock::time_point now);
-  // gRPC uses the message until Written(), and the last message until gRPC is done with the call.
+  // Returns the message to write. gRPC uses it until Written(), and the last message until gRPC is
+  // done with the call.
   const grpc::ByteBuffer& message() const { return message_; }
-  // The write in flight has completed.
+  // Call when the write in flight has completed.
   void Written(Clock::time_point now);
-  // gRPC is done with the call.
+  // Call when gRPC is done with the call.
   void Done() { watch_.reset(); }
 
   // Whether no message is queued and no write is in flight.

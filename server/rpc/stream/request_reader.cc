@@ -20,8 +20,8 @@ size_t PayloadBytes(const StreamMessage& message) {
 }  // namespace
 
 grpc::ByteBuffer* RequestReader::StartRead() {
-  constexpr size_t kInbox = 2;
-  if (reading_ || half_closed_ || inbox_.size() >= kInbox) return nullptr;
+  constexpr size_t kMaxInbox = 2;
+  if (reading_ || half_closed_ || inbox_.size() >= kMaxInbox) return nullptr;
   reading_ = true;
   return &incoming_;
 }

@@ -32,7 +32,7 @@ class RequestReader {
   grpc::ByteBuffer* StartRead();
   // Ends the read and returns the received message.
   grpc::ByteBuffer EndRead();
-  // The client has half-closed the stream: no more messages follow.
+  // Records that the client has half-closed the stream: no more messages follow.
   void HalfClose() { half_closed_ = true; }
   bool half_closed() const { return half_closed_; }
 
@@ -42,7 +42,7 @@ class RequestReader {
 
   // Returns the rest of the next run of payload bytes, which may be empty, or nullopt if everything
   // received is consumed. Returns an empty run for a message that has no payload left but a header
-  // that was not taken.
+  // that was not read.
   std::optional<DataSegment> Next();
   // Consumes `bytes` bytes of the run that Next() returns.
   void Consume(size_t bytes);
@@ -51,12 +51,12 @@ class RequestReader {
   StreamMessage* NextMessage();
   // Marks the header of the first queued message as read.
   void MarkHeaderRead() { header_read_ = true; }
-  // Whether the first queued message has a header that was not taken. Requires a queued message.
+  // Whether the first queued message has a header that was not read. Requires a queued message.
   bool AtHeader() const { return inbox_.front().has_header() && !header_read_; }
 
   // Starts watching a transfer. The payload of the queued messages counts as its first bytes.
   void StartWatch(Clock::time_point now) { StartWatch(now, limits_); }
-  // Uses `limits` in place of the constructor's.
+  // Uses `limits` instead of the limits of the constructor.
   void StartWatch(Clock::time_point now, const TransferLimits& limits);
   void StopWatch() { watch_.reset(); }
   // Counts time against the client while the reader waits for it, and stops counting otherwise.

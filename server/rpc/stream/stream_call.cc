@@ -22,7 +22,7 @@ constexpr int kFirstDataField = 2;
 constexpr const char* kDataFields[] = {"data", "rhs_data", "x0_data"};
 
 absl::Status TooManyBytes() {
-  return BadField(
+  return BadMessageField(
       "data",
       "more bytes than the step's header declares: send rows x cols elements of each matrix");
 }
@@ -44,6 +44,11 @@ void StreamCall::Begin() {
     ReadAhead();
     reader_.UpdateTurn(SteadyNow());
   });
+}
+
+// The request is the field `header` of the first message.
+absl::Status StreamCall::WithMessagePath(absl::Status status) const {
+  return WithFieldPrefix(std::move(status), "header.");
 }
 
 bool StreamCall::OutlivesClient() const {
@@ -79,7 +84,7 @@ void StreamCall::HandleRead(bool ok) {
     reader_.HalfClose();
     if (BetweenRounds()) return End(absl::OkStatus());
     if (phase() == CallPhase::kHeader)
-      status = BadField("header", "the stream ended before its first message");
+      status = BadMessageField("header", "the stream ended before its first message");
   }
   if (!status.ok()) return End(std::move(status));
   Pump();
@@ -95,7 +100,7 @@ absl::Status StreamCall::HandleMessage(const grpc::ByteBuffer& buffer) {
   CROUT_ASSIGN_OR_RETURN(StreamMessage * message, reader_.Add(buffer, SteadyNow()));
   if (phase() == CallPhase::kHeader) return HandleHeader(*message);
   if (message->has_header() && !handler_->InRounds()) {
-    return BadField("header", "repeated: only the first message carries one");
+    return BadMessageField("header", "repeated: only the first message carries one");
   }
   return absl::OkStatus();
 }
@@ -103,7 +108,7 @@ absl::Status StreamCall::HandleMessage(const grpc::ByteBuffer& buffer) {
 absl::Status StreamCall::HandleHeader(StreamMessage& message) {
   if (!message.has_header()) {
     if (!BetweenRounds()) {
-      return BadField("header", "missing: the first message carries the header");
+      return BadMessageField("header", "missing: the first message carries the header");
     }
     // Ignore an empty message, as within a payload.
     if (reader_.NextMessage() != nullptr) return TooManyBytes();
@@ -131,7 +136,7 @@ void StreamCall::Advance() {
   if (phase() != CallPhase::kPayload || reserving_) return;
   const absl::StatusOr<bool> consumed = Consume();
   if (!consumed.ok()) return End(consumed.status());
-  if (!*consumed) return;  // Resume() or ReserveSlowly() continues
+  if (!*consumed) return;  // Resume() or ReserveInTask() continues
   if (reader_.half_closed() || RoundIsFull()) return Complete();
   ReadAhead();
 }
@@ -173,14 +178,15 @@ absl::StatusOr<bool> StreamCall::Consume() {
     const std::optional<DataSegment> rest = reader_.Next();
     if (!rest) break;
     if (reader_.AtHeader()) {
-      return BadField(
+      return BadMessageField(
           "header",
-          "sent before the last step's payload is complete: send all declared bytes first");
+          "sent before the payload of the previous step is complete: send all declared "
+          "bytes first");
     }
     CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(rest->field));
     const size_t bytes = rest->bytes.size();
     if (!step->upload().TryReserve(bytes)) {
-      ReserveSlowly(step, bytes);
+      ReserveInTask(step, bytes);
       return false;
     }
     CROUT_ASSIGN_OR_RETURN(const size_t taken, step->upload().Append(rest->bytes, resume));
@@ -194,7 +200,7 @@ absl::StatusOr<bool> StreamCall::Consume() {
   return true;
 }
 
-void StreamCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
+void StreamCall::ReserveInTask(PayloadStep* step, size_t bytes) {
   reserving_ = true;
   SubmitTask(*step->slot().admitting, AdmissionSize(bytes), [this, step, bytes] {
     absl::Status status = step->upload().Reserve(bytes);
@@ -212,14 +218,14 @@ void StreamCall::ReserveSlowly(PayloadStep* step, size_t bytes) {
 absl::StatusOr<PayloadStep*> StreamCall::StepFor(int field) {
   const auto step_index = static_cast<size_t>(field - kFirstDataField);
   if (step_index >= steps_.size()) {
-    return BadField(
+    return BadMessageField(
         kDataFields[step_index],
         "the header declares no such payload: declare its matrix, or leave these bytes out");
   }
   if (step_index < step_) {
-    return BadField(kDataFields[step_index],
-                    absl::StrCat("sent after ", kDataFields[step_],
-                                 ": send the payloads in the order of their fields"));
+    return BadMessageField(kDataFields[step_index],
+                           absl::StrCat("sent after ", kDataFields[step_],
+                                        ": send the payloads in the order of their fields"));
   }
   while (step_ < step_index) CROUT_RETURN_IF_ERROR(steps_[step_++].upload().Close());
   return &steps_[step_];
@@ -245,8 +251,8 @@ void StreamCall::EnforceLimits(Clock::time_point now) {
 absl::Status StreamCall::CheckUpload(Clock::time_point now) const {
   if (!needs_result()) return absl::OkStatus();  // the steps may be destroyed
   if (BetweenRounds() && core_.draining) {
-    return WithReason(absl::UnavailableError("the server is draining: take the series up again "
-                                             "on another one"),
+    return WithReason(absl::UnavailableError("the server is draining: resume the series on "
+                                             "another server"),
                       kReasonDraining);
   }
   for (PayloadStep* step : steps_) {
@@ -260,8 +266,8 @@ absl::Status StreamCall::CheckUpload(Clock::time_point now) const {
   absl::Status status = reader_.Check(now);
   if (status.ok() || !BetweenRounds()) return status;
   return WithReason(
-      absl::DeadlineExceededError("no step came within the server's --series-idle-timeout: take "
-                                  "the series up again by the handle of its factor"),
+      absl::DeadlineExceededError("no step came within the server's --series-idle-timeout: resume "
+                                  "the series with the handle of its factor"),
       kReasonSeriesIdle);
 }
 
@@ -281,17 +287,17 @@ void StreamCall::Proceed(std::vector<PayloadStep*> steps) {
     }
   }
   SubmitTask(*slot.admitting, AdmissionSize(need->device + need->host),
-             [this, need = *need] { AdmitDenseSlowly(need); });
+             [this, need = *need] { AdmitDenseInTask(need); });
 }
 
-absl::StatusOr<PeerShares::Charge> StreamCall::KeepFirstMessage() {
+absl::StatusOr<PeerShares::Charge> StreamCall::StoreFirstMessage() {
   constexpr double kRetrySeconds = 1;
   if (first_->size() > kMaxRequestBytes) {
     return WithRetryAfter(
         WithReason(absl::AbortedError(absl::StrCat(
-                       "another call with this request_id is under way, and to wait for it the "
-                       "first message has to be no larger than ",
-                       kMaxRequestBytes >> 10, " KiB: send the payload in later ones")),
+                       "another call with this request_id is in progress. To wait for it, the "
+                       "first message must have at most ",
+                       kMaxRequestBytes >> 10, " KiB: send the payload in later messages")),
                    kReasonRequestInProgress),
         kRetrySeconds);
   }
@@ -300,7 +306,7 @@ absl::StatusOr<PeerShares::Charge> StreamCall::KeepFirstMessage() {
   return charge;
 }
 
-void StreamCall::AdmitDenseSlowly(const MemoryNeed& need) {
+void StreamCall::AdmitDenseInTask(const MemoryNeed& need) {
   auto memory = Reserve(core_.engine, steps_.slot(), need);
   const absl::Status status = memory.ok() ? steps_.AdmitDense(*std::move(memory)) : memory.status();
   MutexLock lock(&mutex_);
@@ -343,7 +349,7 @@ absl::StatusOr<bool> StreamCall::FinishParsed() {
   int reported_steps = -1;
   CROUT_RETURN_IF_ERROR(steps_.Analyze(stop, [&](PayloadStep& step) {
     if (std::exchange(analyzed, &step) != &step) reported_steps = -1;
-    return StopAnalysing(step.upload(), reported_steps);
+    return StopAnalyzing(step.upload(), reported_steps);
   }));
   CROUT_ASSIGN_OR_RETURN(const bool answered, handler_->AnswerSingular());
   if (answered) return false;
@@ -402,7 +408,7 @@ bool StreamCall::StopFactoring(ExecutionContext& context, int64_t n) {
   return false;
 }
 
-bool StreamCall::StopAnalysing(const MatrixUpload& upload, int& reported_steps) {
+bool StreamCall::StopAnalyzing(const MatrixUpload& upload, int& reported_steps) {
   if (stop_requested()) return true;
   const std::optional<MatrixUpload::AnalysisProgress>& analysis = upload.analysis();
   // No cost model predicts the time of an analysis. Report only after it has run for kLong.

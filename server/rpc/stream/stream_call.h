@@ -62,10 +62,10 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   void Proceed(std::vector<PayloadStep*> steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Consumes the received bytes. Then reads more, or completes the upload after the last byte.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Keeps the first message of a call that waits before Proceed(). Returns the charge for it, which
-  // the caller holds until then. ABORTED (reason REQUEST_IN_PROGRESS) if the message is larger than
-  // kMaxRequestBytes.
-  absl::StatusOr<PeerShares::Charge> KeepFirstMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies the first message for a call that waits before Proceed(). Returns the charge for the
+  // message, which the caller must hold during the wait. ABORTED (reason REQUEST_IN_PROGRESS) if
+  // the message is larger than kMaxRequestBytes.
+  absl::StatusOr<PeerShares::Charge> StoreFirstMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the client has sent its last message. The payload may not yet be on the device.
   bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reader_.half_closed(); }
 
@@ -102,6 +102,7 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
     StartWriteAndFinish(&message, grpc::WriteOptions(), std::move(status));
   }
   void StartFinishing(grpc::Status status) override { Finish(std::move(status)); }
+  absl::Status WithMessagePath(absl::Status status) const override;
   bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseResources() override;
 
@@ -125,9 +126,9 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   bool RoundIsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Resume();
   // Reserves memory for text on a thread that may block, then calls Pump().
-  void ReserveSlowly(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReserveInTask(PayloadStep* step, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void AdmitDenseSlowly(const MemoryNeed& need);
+  void AdmitDenseInTask(const MemoryNeed& need);
   void BeginUpload() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void OnAllSent() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Pump(); }
@@ -138,7 +139,7 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   absl::StatusOr<bool> FinishParsed();
   // Returns whether a running analysis should stop. After kLongSeconds of analysis, also sends each
   // finished step to the client. `reported_steps` is the last reported step.
-  bool StopAnalysing(const MatrixUpload& upload, int& reported_steps);
+  bool StopAnalyzing(const MatrixUpload& upload, int& reported_steps);
   void SubmitJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double PredictSeconds() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the job is predicted to be long enough for progress events.
@@ -148,7 +149,7 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   const std::unique_ptr<StreamHandler> handler_;
   RequestReader reader_ ABSL_GUARDED_BY(mutex_);
   StreamMessage* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // in reader_; valid until consumed
-  bool reserving_ ABSL_GUARDED_BY(mutex_) = false;          // ReserveSlowly() is running
+  bool reserving_ ABSL_GUARDED_BY(mutex_) = false;          // ReserveInTask() is running
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // index of the step now receiving
   int64_t rounds_ ABSL_GUARDED_BY(mutex_) = 0;              // number of finished rounds
   Clock::time_point next_report_ ABSL_GUARDED_BY(mutex_);   // earliest next report of columns

@@ -41,9 +41,9 @@ constexpr int64_t kMaxResident =
     (kHostBudget + kReceiveBuffers + kCallMemory) / 10 * 11 + kConstant;
 
 // A client that factors, solves and releases in a loop through the client library.
-class HonestClient {
+class RegularClient {
  public:
-  explicit HonestClient(const Daemon& daemon) {
+  explicit RegularClient(const Daemon& daemon) {
     client::ClientOptions options;
     options.server = daemon.address();
     options.tenant = "honest";
@@ -51,7 +51,7 @@ class HonestClient {
     client_ = *client::Client::Connect(options);
     thread_ = std::thread([this] { Run(); });
   }
-  ~HonestClient() { Stop().IgnoreError(); }
+  ~RegularClient() { Stop().IgnoreError(); }
 
   // Waits until `rounds` rounds have been served since the start. Returns false if it takes too
   // long.
@@ -113,7 +113,7 @@ class AttackTest : public ::testing::Test {
 
   // Calls `attack` on eight threads while an honest client runs, then checks that nothing is left.
   void Attack(const std::function<void(int)>& attack) {
-    HonestClient honest(daemon_);
+    RegularClient honest(daemon_);
     ASSERT_TRUE(honest.AwaitServed(1));
     std::vector<std::thread> attackers;
     for (int i = 0; i < kAttackers; ++i) attackers.emplace_back([&attack, i] { attack(i); });

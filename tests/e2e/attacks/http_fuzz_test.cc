@@ -74,14 +74,14 @@ class Mutator {
 
   std::string Next() {
     std::string text = Any(Seeds());
-    for (size_t mistakes = Below(9); mistakes > 0; --mistakes) Spoil(text);
+    for (size_t mistakes = Below(9); mistakes > 0; --mistakes) Mutate(text);
     return text;
   }
 
  private:
   const std::string& Any(const std::vector<std::string>& from) { return from[Below(from.size())]; }
 
-  void Spoil(std::string& text) {
+  void Mutate(std::string& text) {
     const size_t at = Below(text.size() + 1);
     switch (Below(5)) {
       case 0:

@@ -105,7 +105,7 @@ TEST(PeerLimitsTest, LargeHeadersAreRefused) {
   EXPECT_OK(elsewhere.Complete());
 }
 
-TEST(PeerLimitsTest, StreamsOfAConnectionAreBounded) {
+TEST(PeerLimitsTest, StreamsOfAConnectionAreLimited) {
   constexpr int kLimit = 256;
   Daemon daemon({"--upload-min-rate=0", "--upload-idle-timeout=0"});
   const auto stub = daemon.NewStub();
@@ -179,7 +179,7 @@ bool BecomesIdle(grpc::Channel& channel) {
          channel.GetState(false) == GRPC_CHANNEL_IDLE;
 }
 
-TEST(PeerLimitsTest, AgeOfAConnectionCutsNoCall) {
+TEST(PeerLimitsTest, MaximumConnectionAgeEndsNoCall) {
   Daemon daemon({"--max-connection-age=1s", "--upload-min-rate=0", "--upload-idle-timeout=0"});
   const auto channel = daemon.NewChannel();
   const auto stub = v1::FactorizationService::NewStub(channel);

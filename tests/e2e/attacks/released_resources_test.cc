@@ -210,7 +210,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
   std::unique_ptr<OpenCall> blocker_;
 };
 
-TEST_P(ReleasedResourcesTest, HoldsWhatItHeld) {
+TEST_P(ReleasedResourcesTest, HoldsTheSameResourcesAsBefore) {
   const auto [kind, phase, ending] = GetParam();
   const Holdings before = HoldingsOf(*client_);
   const double refused = Refused();

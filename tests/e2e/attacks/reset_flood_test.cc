@@ -89,7 +89,7 @@ int64_t CallsSeen(const std::string& metrics) {
 // Calls `attack` on kConnections threads; each call must return when the server has closed its
 // connection. Checks the effects on the daemon and on an honest client.
 template <class Attack>
-void Flooded(Daemon& daemon, client::Client& honest, const Attack& attack) {
+void RunFlood(Daemon& daemon, client::Client& honest, const Attack& attack) {
   ASSERT_OK(honest.ServerInfo());
   std::vector<std::thread> attackers;
   for (int i = 0; i < kConnections; ++i) attackers.emplace_back(attack);
@@ -116,7 +116,7 @@ TEST_P(PlainFloodTest, IsBounded) {
   Daemon daemon(SmallBudgets());
   const std::string flood = Flood(GetParam());
   const auto honest = daemon.NewClient();
-  Flooded(daemon, *honest, [&] {
+  RunFlood(daemon, *honest, [&] {
     HttpPeer peer(daemon.address());
     peer.Send(flood);
     peer.ReadToEnd();
@@ -143,7 +143,7 @@ TEST(ResetFloodTest, OfTlsConnectionsIsBounded) {
   options.retry.max_attempts = 1;
   const auto honest = client::Client::Connect(options);
   ASSERT_OK(honest);
-  Flooded(daemon, **honest, [&] {
+  RunFlood(daemon, **honest, [&] {
     RunToEnd({"/bin/sh", "-c",
               "openssl s_client -quiet -alpn h2 -connect " + daemon.address() + " < " +
                   files.File("flood") + " > /dev/null 2>&1"});

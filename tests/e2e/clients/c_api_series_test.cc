@@ -161,7 +161,7 @@ TEST_F(CApiSeriesTest, AFactorIsKeptOnRequest) {
   EXPECT_TRUE(daemon_.NewClient()->Describe(result_.handle).ok());
 }
 
-TEST_F(CApiSeriesTest, ASingularStepIsOneAndTheSeriesGoesOn) {
+TEST_F(CApiSeriesTest, ASingularStepIsReportedAndTheSeriesContinues) {
   crout_series* series = Open();
   ASSERT_EQ(Step(series, &a_), CROUT_OK);
   const std::vector<double> x = x_;
@@ -256,7 +256,7 @@ TEST_F(CApiSeriesTest, ASparseMatrixAndThenItsValues) {
   EXPECT_EQ(crout_series_close(series), CROUT_OK);
 }
 
-TEST_F(CApiSeriesTest, WhatCannotBeIsRefused) {
+TEST_F(CApiSeriesTest, InvalidCallsAreRefused) {
   crout_series* none = nullptr;
   EXPECT_EQ(crout_series_open(nullptr, nullptr, &none), CROUT_INVALID_ARGUMENT);
   EXPECT_EQ(crout_series_open(connection_, nullptr, nullptr), CROUT_INVALID_ARGUMENT);

@@ -72,7 +72,7 @@ TEST_F(CApiSparseTest, FactorsAndRefactorizesByValues) {
   FactorAndRefactorize<std::complex<double>>(CROUT_COMPLEX128);
 }
 
-TEST_F(CApiSparseTest, WhatCannotBeIsRefused) {
+TEST_F(CApiSparseTest, InvalidCallsAreRefused) {
   const Tridiagonal<double, int32_t> a(kN, 4, 1);
   auto options = Sized<crout_factorize_options>();
   options.algorithm = "multifrontal";
@@ -132,7 +132,7 @@ TEST_F(CApiSparseTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(crout_release(factor), CROUT_OK);
 }
 
-TEST_F(CApiSparseTest, EmptyOnesAndASingularOne) {
+TEST_F(CApiSparseTest, EmptyAndSingularMatrices) {
   auto none = Sized<crout_sparse>();
   none.dtype = CROUT_FLOAT64;
   none.index_bytes = 4;

@@ -51,7 +51,7 @@ Op OpOf(char trans) {
 // Returns the column-major matrix `values`, which has `rows` rows, with leading dimension `ld`.
 // Padding is -1.
 template <class T, class Wide>
-std::vector<T> Apart(const std::vector<Wide>& values, int64_t rows, int64_t ld) {
+std::vector<T> WithLeadingDimension(const std::vector<Wide>& values, int64_t rows, int64_t ld) {
   std::vector<T> apart;
   for (size_t k = 0; k < values.size(); ++k) {
     apart.push_back(static_cast<T>(values[k]));
@@ -67,8 +67,8 @@ class CApiDenseTest : public CApiTest {
   void FactorAndSolve(char trans) {
     constexpr int64_t n = 50, nrhs = 3, lda = 57, ldb = 53;
     const auto a = Random<T>(n, n, 1), b = Random<T>(n, nrhs, 2);
-    const std::vector<T> wide_a = Apart<T>(a, n, lda);
-    std::vector<T> wide_x = Apart<T>(b, n, ldb);
+    const std::vector<T> wide_a = WithLeadingDimension<T>(a, n, lda);
+    std::vector<T> wide_x = WithLeadingDimension<T>(b, n, ldb);
     crout_factor* factor = nullptr;
     ASSERT_EQ(Lapack<T>::getrf(connection_, n, wide_a.data(), lda, &factor), 0)
         << crout_last_error();
@@ -153,7 +153,7 @@ TEST_F(CApiTest, IllegalArgumentsAreNumbered) {
   crout_release(factor);
 }
 
-TEST_F(CApiTest, WhatCannotBeIsRefused) {
+TEST_F(CApiTest, InvalidCallsAreRefused) {
   const std::vector<double> a = {4, 1, 1, 3};
   crout_connection* connection = nullptr;
   EXPECT_EQ(crout_connect(nullptr, nullptr, 0, &connection), CROUT_INVALID_ARGUMENT);
@@ -365,12 +365,12 @@ TEST_F(CApiTest, AttachesByHandleAndByName) {
 }
 
 TEST_F(CApiTest, ReportsProgressAndSkipsTheVerification) {
-  struct Seen {
+  struct ReceivedProgress {
     int calls = 0;
     int64_t sent = 0, total = 0;
   };
   const auto progress = [](const crout_progress* update, void* context) {
-    auto* const seen = static_cast<Seen*>(context);
+    auto* const seen = static_cast<ReceivedProgress*>(context);
     ++seen->calls;
     seen->sent = std::max(seen->sent, update->bytes_sent);
     seen->total = std::max(seen->total, update->bytes_total);
@@ -378,7 +378,7 @@ TEST_F(CApiTest, ReportsProgressAndSkipsTheVerification) {
   constexpr int64_t kOrder = 300;
   const std::vector<double> a = RandomMatrix(kOrder, kOrder, 1);
   const crout_matrix matrix = Matrix(a, kOrder, kOrder);
-  Seen factored, solved;
+  ReceivedProgress factored, solved;
   auto how = Sized<crout_factorize_options>();
   how.precision = "single";
   how.progress = progress;

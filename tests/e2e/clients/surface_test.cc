@@ -41,7 +41,7 @@ TEST(SurfaceTest, ReflectionListsTheService) {
               ::testing::HasSubstr("crout.v1.FactorizationService"));
 }
 
-TEST(SurfaceTest, MetricsAreThereAtZeroAndMoveWithLoad) {
+TEST(SurfaceTest, MetricsStartAtZeroAndChangeWithLoad) {
   Daemon daemon;
   const std::string before = daemon.ScrapeMetrics();
   EXPECT_THAT(before, ::testing::HasSubstr("200 OK"));
@@ -109,7 +109,7 @@ TEST(SurfaceTest, LogsAreJsonWithoutPayload) {
 
 // The stack size in the environment is too small for the thread-local memory of libraries. The
 // matrix is so large that several threads are used.
-TEST(SurfaceTest, SmallStacksOfTheEnvironmentDoNotEndIt) {
+TEST(SurfaceTest, SmallOpenMpStacksDoNotEndTheDaemon) {
   setenv("OMP_STACKSIZE", "16k", 1);
   Daemon daemon;
   unsetenv("OMP_STACKSIZE");

@@ -193,7 +193,7 @@ TEST_F(CroutctlBatchTest, AnArchiveTakesMoreMembersThanFilesMayBeOpen) {
   EXPECT_EQ(Json::parse(solved.errors)["systems"].size(), 100u);
 }
 
-TEST_F(CroutctlBatchTest, ExitsByWhatIsWrong) {
+TEST_F(CroutctlBatchTest, ExitCodesNameTheError) {
   const std::string handle = RunJson({"factor-batch", matrix_, one_})["handle"];
   const std::string dense = Factor();
   const auto exits = [&](const std::vector<std::string>& arguments) {

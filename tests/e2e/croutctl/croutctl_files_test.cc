@@ -111,7 +111,7 @@ TEST_F(CroutctlTest, OnesAreForAMatrixOnStandardInputToo) {
               ::testing::HasSubstr("standard input is empty"));
 }
 
-TEST_F(CroutctlTest, APipeThatGivesNothingHoldsUpNoDeadline) {
+TEST_F(CroutctlTest, AnEmptyPipeDoesNotDelayTheDeadline) {
   const std::string start = directory_.File("start.npy");
   WriteFile(start, "\x93NUMPY");
   for (const std::string& said : {std::string("/dev/null"), start}) {

@@ -185,7 +185,7 @@ TEST_F(CroutctlSeriesTest, FilesAreMatricesWithCommonRightHandSides) {
   EXPECT_EQ(Series({matrices[0], matrices[1], "--ones", "--transpose"}).size(), 2u);
 }
 
-TEST_F(CroutctlSeriesTest, FactorsAreKeptAndBegunWith) {
+TEST_F(CroutctlSeriesTest, FactorsAreCachedAndUsedAtTheStart) {
   WriteDiagonal("A0.txt", 2);
   const std::string matrix = steps_ + "/A0.txt";
   const auto kept = Series({matrix, "--ones", "--keep", "--name=flow"});
@@ -241,7 +241,7 @@ TEST_F(CroutctlSeriesTest, ASingularMatrixServesTheNextStepToo) {
   EXPECT_TRUE(std::filesystem::exists(x_ + "/x_003.mtx"));
 }
 
-TEST_F(CroutctlSeriesTest, AMatrixThatIsGoneIsSentAgain) {
+TEST_F(CroutctlSeriesTest, ADroppedMatrixIsSentAgain) {
   WriteDiagonal("A_0.txt", 2);
   WriteFile(directory_.File("other.txt"), "3 0\n0 3\n");
   const std::string side = steps_ + "/b_1.mtx";
@@ -303,7 +303,7 @@ TEST_F(CroutctlSeriesTest, ValuesOfASparseMatrixBelongToItsEntries) {
   EXPECT_THAT(refused.errors, HasSubstr("other positions, or another order of them"));
 }
 
-TEST_F(CroutctlSeriesTest, AFactorToBeginWithChangesToo) {
+TEST_F(CroutctlSeriesTest, AnInitialFactorIsUpdated) {
   WriteDiagonal("A0.txt", 2);
   Series({steps_ + "/A0.txt", "--ones", "--keep", "--name=flow"});
   const std::string changes = directory_.File("changes");
@@ -315,7 +315,7 @@ TEST_F(CroutctlSeriesTest, AFactorToBeginWithChangesToo) {
   EXPECT_THAT(ArrayValues(x_ + "/x_000.mtx"), Pointwise(DoubleNear(1e-12), {0.125, 0.5}));
 }
 
-TEST_F(CroutctlSeriesTest, WhatIsNoChangeIsRefused) {
+TEST_F(CroutctlSeriesTest, InvalidChangesAreRefused) {
   WriteDiagonal("A_0.txt", 2);
   const std::string coordinates = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 8\n";
   const std::vector<std::tuple<std::vector<std::pair<std::string, std::string>>, std::string>>
@@ -342,7 +342,7 @@ TEST_F(CroutctlSeriesTest, WhatIsNoChangeIsRefused) {
   }
 }
 
-TEST_F(CroutctlSeriesTest, AMatrixAsGoodAsSingularIsWarnedOf) {
+TEST_F(CroutctlSeriesTest, ANumericallySingularMatrixHasAWarning) {
   WriteFile(steps_ + "/A.txt", "1 0\n0 1e-17\n");
   const Finished finished = daemon_.Ctl({"--json", "series", steps_, "--ones"});
   EXPECT_EQ(finished.exit_code, 0);
@@ -352,7 +352,7 @@ TEST_F(CroutctlSeriesTest, AMatrixAsGoodAsSingularIsWarnedOf) {
   EXPECT_THAT(finished.errors, HasSubstr("condition at least 1e+17"));
 }
 
-TEST_F(CroutctlSeriesTest, WhatIsWrongEndsItWithACode) {
+TEST_F(CroutctlSeriesTest, ErrorsEndTheSeriesWithAnExitCode) {
   WriteDiagonal("A0.txt", 2);
   const std::string good = steps_ + "/A0.txt";
   const std::string bad = directory_.File("nan.txt");

@@ -79,7 +79,7 @@ TEST_F(CroutctlTest, BenchKeepsItsRateAndComparesRuns) {
   EXPECT_EQ(HoldingsOf(*daemon_.NewClient()).cached_factors, 0);
 }
 
-TEST_F(CroutctlTest, PeopleGetTextWithTheSameFacts) {
+TEST_F(CroutctlTest, TextAndJsonHaveTheSameContent) {
   const std::string handle = Factor();
   const Finished info = daemon_.Ctl({"describe", handle});
   EXPECT_EQ(info.exit_code, 0);
@@ -135,7 +135,7 @@ TEST_F(CroutctlTest, StatusOfAStoppedServerExitsWith3) {
   EXPECT_THAT(finished.errors, ::testing::StartsWith("croutctl: DEADLINE_EXCEEDED: "));
 }
 
-TEST_F(CroutctlTest, DrainingServerRefusesRatherThanBeingUnreachable) {
+TEST_F(CroutctlTest, ADrainingServerIsReportedAsDraining) {
   Daemon draining(
       {"--drain-grace=0s", "--drain-limit=1h", "--upload-idle-timeout=inf", "--upload-min-rate=0"});
   // An unfinished upload delays the end of the drain.

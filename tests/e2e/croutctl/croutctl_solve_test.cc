@@ -107,7 +107,7 @@ TEST_F(CroutctlTest, LuFactorsAndSolvesInOneGo) {
 
 // The client allocates no memory for ones, whatever size a file or an option declares. The server
 // refuses sizes beyond its limits.
-TEST_F(CroutctlTest, OnesTakeNoMemory) {
+TEST_F(CroutctlTest, OnesUseNoMemory) {
   const std::string huge = directory_.File("huge.mtx");
   WriteFile(huge,
             "%%MatrixMarket matrix coordinate real general\n"

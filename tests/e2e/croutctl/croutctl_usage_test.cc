@@ -61,7 +61,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
               ::testing::HasSubstr("the leading block (order 2) is singular: row 2 (1-based) is"));
 }
 
-TEST_F(CroutctlTest, AFullServerHasAnExitCodeOfItsOwn) {
+TEST_F(CroutctlTest, AFullServerHasASeparateExitCode) {
   Daemon small({"--host-budget=4MiB"});
   const Finished finished = small.Ctl({"bench", "--mode=factor", "--n=1024", "--requests=1"});
   EXPECT_EQ(finished.exit_code, 14) << finished.errors;
@@ -118,7 +118,7 @@ TEST_F(CroutctlTest, BadValuesAreNamedWithTheExpectation) {
               ::testing::HasSubstr("CROUT_TLS: 'maybe' is neither true nor false"));
 }
 
-TEST_F(CroutctlTest, MessagesMoveNoTerminal) {
+TEST_F(CroutctlTest, MessagesContainNoTerminalControls) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"factor", "\x1b[2Jmissing"}, {"describe", "\x1b[2Jnobody"}}) {
     const Finished finished = daemon_.Ctl(arguments);

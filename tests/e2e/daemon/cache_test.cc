@@ -65,7 +65,7 @@ TEST(CacheTest, LeasesEndUnlessRenewed) {
 }
 
 // A factor is used every two hours, within its lease of three hours, until its longest life ends.
-TEST(CacheTest, UsesExtendALeaseNoFurtherThanTheLongestLife) {
+TEST(CacheTest, UsesExtendALeaseUpToTheMaximumLife) {
   Daemon daemon({"--max-life=10h"}, "croutd_test");
   const auto client = daemon.NewClient();
   ASSERT_OK_AND_ASSIGN(const auto info, client->ServerInfo());
@@ -87,7 +87,7 @@ TEST(CacheTest, UsesExtendALeaseNoFurtherThanTheLongestLife) {
   EXPECT_EQ(reason_gone(used), "HANDLE_EXPIRED");
 }
 
-TEST(CacheTest, DefaultLeaseIsTheServers) {
+TEST(CacheTest, TheServerSetsTheDefaultLease) {
   Daemon daemon({"--default-lease=30m", "--max-lease=2h"});
   const auto client = daemon.NewClient();
   ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*client, Diagonal(1, 1), 1));
@@ -149,7 +149,7 @@ TEST(CacheTest, PagesCoverEveryFactorOnceNewestFirst) {
   }));
 }
 
-TEST(CacheTest, LeastRecentlyUsedGoesFirstUnderPressure) {
+TEST(CacheTest, TheLeastRecentlyUsedFactorIsEvictedFirst) {
   // Three factors of 512 KiB with their matrices fit in the budget, together with the job that
   // makes one.
   Daemon daemon({"--host-budget=6MiB"});
@@ -186,7 +186,7 @@ TEST(CacheTest, LeastRecentlyUsedGoesFirstUnderPressure) {
               ::testing::ContainsRegex("crout_cache_evictions_total.* [1-9]"));
 }
 
-TEST(CacheTest, WhatCannotFitAtAllIsRefusedAndEvictsNothing) {
+TEST(CacheTest, AMatrixLargerThanTheBudgetIsRefusedAndEvictsNothing) {
   Daemon daemon({"--host-budget=6MiB"});
   const auto client = daemon.NewClient();
   ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*client, Diagonal(64, 2), 64));

@@ -61,7 +61,7 @@ class OpenUpload {
       stream_;
 };
 
-TEST(DrainTest, GraceThenRefusalThenTheEndOfWhatRuns) {
+TEST(DrainTest, GraceThenRefusalThenTheEndOfRunningCalls) {
   // Uploads have no time limit, so that one is still open after an hour.
   Daemon daemon({"--drain-grace=1h", "--drain-limit=1h", "--upload-idle-timeout=inf",
                  "--upload-min-rate=0", "--upload-max-time=inf"},
@@ -105,7 +105,7 @@ TEST(DrainTest, IdleDaemonEndsAtOnceAfterTheGrace) {
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
-TEST(DrainTest, WhatOutlivesTheLimitIsCancelled) {
+TEST(DrainTest, CallsBeyondTheLimitAreCancelled) {
   Daemon daemon({"--drain-grace=0s", "--drain-limit=300ms"});
   OpenUpload upload(daemon);
   const auto client = daemon.NewClient();
@@ -117,7 +117,7 @@ TEST(DrainTest, WhatOutlivesTheLimitIsCancelled) {
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
-TEST(DrainTest, AReaderThatStopsBeforeTheEndDoesNotKeepTheDaemon) {
+TEST(DrainTest, AStoppedReaderDoesNotDelayTheExit) {
   constexpr int64_t kOrder = 600;
   constexpr size_t kLastChunk = size_t{1} << 20;
   Daemon daemon({"--drain-grace=0s", "--drain-limit=300ms"});
@@ -146,10 +146,9 @@ TEST(DrainTest, AReaderThatStopsBeforeTheEndDoesNotKeepTheDaemon) {
 
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().Wait(), 0);
-  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("drain_cancel"));
-  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("stopped"));
-  EXPECT_THAT(daemon.process().Errors(),
-              ::testing::Not(::testing::HasSubstr("exit_with_jobs_running")));
+  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("open_calls_cancelled"));
+  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("daemon_stopped"));
+  EXPECT_THAT(daemon.process().Errors(), ::testing::Not(::testing::HasSubstr("jobs_abandoned")));
 }
 
 TEST(DrainTest, SecondSignalCancelsAtOnce) {
@@ -166,7 +165,7 @@ TEST(DrainTest, SecondSignalCancelsAtOnce) {
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
-TEST(DrainTest, SecondSignalDuringTheFinishingCancelsToo) {
+TEST(DrainTest, SecondSignalAfterTheGraceCancels) {
   Daemon daemon({"--drain-grace=0s", "--drain-limit=1h"});
   OpenUpload upload(daemon);
   const auto client = daemon.NewClient();

@@ -99,7 +99,7 @@ TEST(DynamicBatchTest, ManyClientsGetTheBitsThatEachGetsAlone) {
             kClients + 2 + kClients * (kCalls - 1));
 }
 
-TEST(DynamicBatchTest, TurnedOffNoBatchIsMade) {
+TEST(DynamicBatchTest, WithBatchingOffNoBatchIsFormed) {
   Daemon daemon({"--batching=off", "--log-calls=none"});
   const Answer answer = FactorAndSolve(*daemon.NewClient(), 1);
   ASSERT_TRUE(answer.status.ok()) << answer.status;

@@ -88,7 +88,7 @@ TEST(LogTest, ItsReaderIsGone) {
 }
 
 // protobuf would log an error for the following text, which is not UTF-8.
-TEST(LogTest, LibrariesDoNotWriteThemselves) {
+TEST(LogTest, LibrariesDoNotWriteToStandardError) {
   for (const bool gone : {true, false}) {
     Fifo fifo;
     Daemon daemon({"--log-calls=none"}, "croutd", fifo.path());
@@ -113,8 +113,8 @@ TEST(LogTest, LogsTheSettingsAndTheCalls) {
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().Wait(), 0);
   const std::string log = daemon.process().Errors();
-  EXPECT_THAT(log, HasSubstr(" info device name="));
-  const std::string start = log.substr(log.find(" info start version="));
+  EXPECT_THAT(log, HasSubstr(" info device_opened name="));
+  const std::string start = log.substr(log.find(" info daemon_started version="));
   EXPECT_THAT(
       start.substr(0, start.find('\n')),
       AllOf(HasSubstr(" listen=\"" + daemon.address() + "\""),
@@ -122,7 +122,7 @@ TEST(LogTest, LogsTheSettingsAndTheCalls) {
             HasSubstr(" devices=\"" + factor->device()), HasSubstr(" max_n=777 "),
             HasSubstr(" host_budget_bytes="), HasSubstr(" slow_call_seconds=10")));
   if (factor->device() == "host") {
-    EXPECT_THAT(log, HasSubstr(" info no_gpu reason=\""));
+    EXPECT_THAT(log, HasSubstr(" info gpu_not_found reason=\""));
   }
   EXPECT_THAT(
       log,
@@ -132,7 +132,8 @@ TEST(LogTest, LogsTheSettingsAndTheCalls) {
             HasSubstr(" factor_seconds="),
             HasSubstr("method=\"DescribeFactor\" code=\"NOT_FOUND\" reason=\"HANDLE_UNKNOWN\"")));
   EXPECT_THAT(log, Not(HasSubstr(factor->handle()))) << "a handle is a capability";
-  EXPECT_THAT(log, HasSubstr(" info stopped")) << "the end is written before the process ends";
+  EXPECT_THAT(log, HasSubstr(" info daemon_stopped"))
+      << "the end is written before the process ends";
 }
 
 }  // namespace

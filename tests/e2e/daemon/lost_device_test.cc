@@ -40,12 +40,12 @@ TEST(LostDeviceTest, TheDaemonReportsItDrainsAndExitsWithAFailure) {
   // The daemon reports NOT_SERVING before the drain begins. Waits for the drain, then ends its
   // grace period.
   EXPECT_TRUE(
-      Eventually([&] { return absl::StrContains(daemon.process().Errors(), "drain_grace"); }));
+      Eventually([&] { return absl::StrContains(daemon.process().Errors(), "drain_started"); }));
   daemon.failpoints().Advance(absl::Hours(1));
   const auto exit_code = daemon.process().Wait();
   ASSERT_TRUE(exit_code.has_value()) << "still running";
   EXPECT_EQ(*exit_code, 1);
-  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("no_healthy_device"));
+  EXPECT_THAT(daemon.process().Errors(), ::testing::HasSubstr("all_devices_lost"));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ int64_t WorkAndRelease(Daemon& daemon) {
   return resident;
 }
 
-TEST(MemoryReturnTest, WhatIsReleasedGoesBackToTheSystem) {
+TEST(MemoryReturnTest, ReleasedMemoryIsReturnedToTheSystem) {
   if (crout::kSanitized) GTEST_SKIP() << "freed memory stays resident";
   Daemon daemon({"--devices=host", "--return-memory-after=100ms"});
   const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");

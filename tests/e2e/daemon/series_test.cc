@@ -88,7 +88,7 @@ class SeriesTest : public ::testing::Test {
   std::shared_ptr<client::Client> client_ = daemon_.NewClient();
 };
 
-TEST_F(SeriesTest, StepsAreSolvedWithTheFactorThatIsThere) {
+TEST_F(SeriesTest, StepsReuseTheExistingFactor) {
   Series series(client_, Reusing());
   for (int step = 0; step < 5; ++step) {
     const std::vector<double> a = MatrixOf(step);
@@ -107,7 +107,7 @@ TEST_F(SeriesTest, StepsAreSolvedWithTheFactorThatIsThere) {
   EXPECT_OK(series.Close());
 }
 
-TEST_F(SeriesTest, ValuesTravelInPlaceOfTexts) {
+TEST_F(SeriesTest, ValuesReplaceWholeTexts) {
   Series series(client_, Reusing());
   // The text lists the lower triangle by columns, with the first entry split over two lines.
   std::string text = absl::StrCat("%%MatrixMarket matrix coordinate real symmetric\n", kOrder, " ",
@@ -170,7 +170,7 @@ TEST_F(SeriesTest, ValuesOfOtherEntriesAreRefused) {
   EXPECT_OK(series.Close());
 }
 
-TEST_F(SeriesTest, ChangesTravelInPlaceOfMatrices) {
+TEST_F(SeriesTest, ChangesReplaceWholeMatrices) {
   Series series(client_, Reusing());
   std::vector<double> a = MatrixOf(0);
   ASSERT_OK(Step(series, a).status());
@@ -202,7 +202,7 @@ TEST_F(SeriesTest, ChangesTravelInPlaceOfMatrices) {
   EXPECT_LT(Error(a), 1e-13);
 }
 
-TEST_F(SeriesTest, AStreamThatIsCutInAStepIsTakenUpByItsHandle) {
+TEST_F(SeriesTest, ASeriesResumesByHandleAfterABrokenStream) {
   client::Cancellation cancellation;
   client::CallOptions call;
   call.cancellation = &cancellation;
@@ -232,7 +232,7 @@ TEST_F(SeriesTest, AStreamThatIsCutInAStepIsTakenUpByItsHandle) {
   EXPECT_OK(client_->Release(handle));
 }
 
-TEST_F(SeriesTest, ARefusedStepLeavesTheFactorAndTheSeriesGoesOn) {
+TEST_F(SeriesTest, ARefusedStepKeepsTheFactorAndTheSeriesContinues) {
   Series series(client_, Reusing());
   ASSERT_OK(Step(series, MatrixOf(0)).status());
   ASSERT_OK(Step(series, MatrixOf(1)).status());
@@ -250,7 +250,7 @@ TEST_F(SeriesTest, ARefusedStepLeavesTheFactorAndTheSeriesGoesOn) {
   EXPECT_LT(Error(a), 1e-13);
 }
 
-TEST_F(SeriesTest, ASingularMatrixIsAnAnswerAndIsKept) {
+TEST_F(SeriesTest, ASingularMatrixIsReportedAndCached) {
   v1::SolveSeriesHeader header;
   header.set_strategy(v1::SERIES_STRATEGY_REFACTOR);
   Series series(client_, header);

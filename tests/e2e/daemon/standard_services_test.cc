@@ -157,7 +157,7 @@ TEST_F(StandardServicesTest, AWithdrawnTokenEndsItsCalls) {
   EXPECT_TRUE(absl::IsUnauthenticated(reflect.Refusal()));
 }
 
-TEST_F(StandardServicesTest, WhatIsOffIsNotThere) {
+TEST_F(StandardServicesTest, DisabledServicesAreUnimplemented) {
   const Daemon daemon({"--health=off", "--reflection=off", "--metrics-access=off"});
   for (const char* const method : {kCheck, kWatch, kReflect, "/crout.v1.None/None"}) {
     EXPECT_TRUE(absl::IsUnimplemented(Query(daemon, method, ""))) << method;
@@ -167,7 +167,7 @@ TEST_F(StandardServicesTest, WhatIsOffIsNotThere) {
   EXPECT_THAT(daemon.Get("/readyz"), StartsWith("HTTP/1.1 200"));
 }
 
-TEST_F(StandardServicesTest, RequestsAreBoundedAndSmall) {
+TEST_F(StandardServicesTest, RequestsAreLimitedInNumberAndSize) {
   const Daemon daemon;
   RawCall large(daemon.NewChannel(), kCheck);
   large.Query("\x0a\xff\xff\x07" + std::string((8 << 14) - 1, 's'));

@@ -269,13 +269,13 @@ TEST_F(CallersTest, EachCallerGetsTheReasonOfItsRefusal) {
   }
 }
 
-TEST_F(CallersTest, ClientsSpeakNoTlsBefore12) {
+TEST_F(CallersTest, ClientsRefuseTlsBefore12) {
   Process old(OtherServer("server", {"-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"}));
   ExpectNoConnection(AddressOf(old), "no TLS 1.2");
 }
 
 // croutd does not start with an expired certificate, but a certificate may expire while it runs.
-TEST_F(CallersTest, ClientsTakeNoExpiredCertificateOfAServer) {
+TEST_F(CallersTest, ClientsRefuseExpiredServerCertificates) {
   MakeCertificate(files_, "ended", "ca", -1);
   Process late(OtherServer("ended", {"-alpn", "h2"}));
   ExpectNoConnection(AddressOf(late), "it has expired");
@@ -327,7 +327,7 @@ TEST_F(CallersTest, AFileNamesServers) {
   unsetenv("CROUT_SERVERS");
 }
 
-TEST_F(CallersTest, WhatIsRevokedIsRefused) {
+TEST_F(CallersTest, RevokedCredentialsAreRefused) {
   const Daemon daemon(Flags(Server::kTls));
   const std::string signed_token = Signed("crout", absl::Hours(1));
   const auto code = [&](const std::string& token) {
@@ -414,7 +414,7 @@ TEST_F(CallersTest, UnixSocketsAreGivenToTheirGroup) {
   }
 }
 
-TEST_F(CallersTest, SettingsThatMakeNoSenseAreRefused) {
+TEST_F(CallersTest, InvalidSettingsAreRefused) {
   const auto refusal = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {ProgramPath("croutd"), "--check-config"});
     const Finished finished = RunToEnd(flags);

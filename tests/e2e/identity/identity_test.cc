@@ -262,7 +262,7 @@ TEST_F(IdentityTest, ChangesAreAudited) {
   EXPECT_THAT(daemon.process().Errors(), Not(HasSubstr(handle)));
 }
 
-TEST_F(IdentityTest, TokensCanGoStraightToAFile) {
+TEST_F(IdentityTest, TokensCanBeWrittenToAFile) {
   const std::string path = files_.File("alice.token");
   const Token kept = MakeToken({"--token-file=" + path});
   EXPECT_EQ(kept.text, "") << "nothing shows it";

@@ -274,7 +274,7 @@ TEST_F(PagesTlsTest, NewConnectionsGetTheNewCertificate) {
   EXPECT_FALSE(is_served("ca"));
 }
 
-TEST_F(PagesTlsTest, SettingsThatMakeNoSenseAreRefused) {
+TEST_F(PagesTlsTest, InvalidSettingsAreRefused) {
   const auto refusal = [](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {ProgramPath("croutd"), "--check-config"});
     const Finished finished = RunToEnd(flags);

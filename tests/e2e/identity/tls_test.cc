@@ -103,7 +103,7 @@ TEST_F(TlsTest, ServesClientsThatTrustItsAuthority) {
   EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok()) << "the others did no harm";
 }
 
-TEST_F(TlsTest, ClientsSpeakIt) {
+TEST_F(TlsTest, ClientsUseTls) {
   MakeAuthority(files_, "other");
   MakeCertificate(files_, "client", "ca");
   Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=required"}));
@@ -147,7 +147,7 @@ TEST_F(TlsTest, ClientsSpeakIt) {
   EXPECT_THAT(ctl(flags).errors, HasSubstr("chmod 600"));
 }
 
-TEST_F(TlsTest, SpeaksTls12AndNewer) {
+TEST_F(TlsTest, AcceptsTls12AndNewer) {
   Daemon daemon(ServerFlags());
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_3"), HasSubstr("Protocol version: TLSv1.3"));
   EXPECT_THAT(Handshake(daemon.address(), "-tls1_2"), HasSubstr("Protocol version: TLSv1.2"));
@@ -162,7 +162,7 @@ TEST_F(TlsTest, SpeaksTls12AndNewer) {
       [&] { return daemon.process().Errors().find("unsupported protocol") != std::string::npos; }));
 }
 
-TEST_F(TlsTest, ClientsShowCertificatesWhereTheyAreRequired) {
+TEST_F(TlsTest, ClientsPresentRequiredCertificates) {
   MakeCertificate(files_, "client", "ca");
   MakeCertificate(files_, "late", "ca", -1);
   MakeAuthority(files_, "other");
@@ -197,7 +197,7 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
 }
 
 // Tools for certificates replace a whole directory, so that certificate and key always match.
-TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
+TEST_F(TlsTest, ADirectoryOfCertificatesMayBeReplaced) {
   MakeAuthority(files_, "next");
   const auto issue = [&](const std::string& directory, const std::string& authority) {
     MakeCertificate(files_, "server", authority);
@@ -226,10 +226,10 @@ TEST_F(TlsTest, ADirectoryMayBeExchangedUnderItsName) {
   EXPECT_TRUE(Eventually([&] { return taken() >= exchange; })) << taken() << " " << exchange;
 }
 
-TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
+TEST_F(TlsTest, InvalidFilesLeaveTheOldOnesInUse) {
   Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=optional"}));
   MakeCertificate(files_, "next", "ca");
-  const auto told = [&](const std::string& reason) {
+  const auto logged = [&](const std::string& reason) {
     return Eventually([&] { return daemon.process().Errors().find(reason) != std::string::npos; });
   };
   const auto expect_served = [&] {
@@ -238,7 +238,7 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   };
   const std::string good = ReadFile(files_.File("server.crt"));
   WriteFile(files_.File("server.crt"), good + good.substr(0, 200));
-  EXPECT_TRUE(told("an incomplete or malformed certificate"));
+  EXPECT_TRUE(logged("an incomplete or malformed certificate"));
   const auto scraped = [&](const std::string& sample) {
     return Eventually(
         [&] { return daemon.ScrapeMetrics().find(sample + "\n") != std::string::npos; });
@@ -252,22 +252,22 @@ TEST_F(TlsTest, FilesThatAreNotGoodLeaveTheOldOnesInUse) {
   EXPECT_NEAR(*begin, absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()), 3600);
   expect_served();
   WriteFile(files_.File("server.crt"), ReadFile(files_.File("next.crt")));
-  EXPECT_TRUE(told("is not the key of"));
+  EXPECT_TRUE(logged("is not the key of"));
   expect_served();
   WriteFile(files_.File("server.crt"), good);
   WriteFile(files_.File("ca.crt"), "");
-  EXPECT_TRUE(told("contains no PEM certificate"));
+  EXPECT_TRUE(logged("contains no PEM certificate"));
   MakeAuthority(files_, "ca");
   MakeCertificate(files_, "server", "ca");
   EXPECT_TRUE(Eventually([&] { return Call(daemon.address(), Credentials("ca")).ok(); }));
-  EXPECT_TRUE(told("tls_files_reloaded"));
+  EXPECT_TRUE(logged("tls_files_reloaded"));
   EXPECT_TRUE(scraped("crout_file_refused{file=\"tls\"} 0"));
 }
 
 // A TCP connection that sends `bytes` and then waits.
-class Silent {
+class SilentConnection {
  public:
-  Silent(const std::string& address, const std::string& bytes)
+  SilentConnection(const std::string& address, const std::string& bytes)
       : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in where = {};
     where.sin_family = AF_INET;
@@ -278,9 +278,9 @@ class Silent {
         connect(fd_, reinterpret_cast<sockaddr*>(&where), sizeof where) == 0 &&
         send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
-  ~Silent() { close(fd_); }
-  Silent(const Silent&) = delete;  // owns the socket
-  Silent& operator=(const Silent&) = delete;
+  ~SilentConnection() { close(fd_); }
+  SilentConnection(const SilentConnection&) = delete;  // owns the socket
+  SilentConnection& operator=(const SilentConnection&) = delete;
   bool connected() const { return connected_; }
   // Returns whether the server has not closed the connection.
   bool open() const {
@@ -294,10 +294,11 @@ class Silent {
 };
 
 // Opens `count` connections. Half of them send nothing, the others the begin of a handshake.
-std::vector<std::unique_ptr<Silent>> Unfinished(const std::string& address, int count) {
-  std::vector<std::unique_ptr<Silent>> silent;
+std::vector<std::unique_ptr<SilentConnection>> UnfinishedHandshakes(const std::string& address,
+                                                                    int count) {
+  std::vector<std::unique_ptr<SilentConnection>> silent;
   for (int i = 0; i < count; ++i) {
-    silent.push_back(std::make_unique<Silent>(
+    silent.push_back(std::make_unique<SilentConnection>(
         address, i % 2 == 0 ? "" : std::string("\x16\x03\x01\x02\x00\x01", 6)));
     EXPECT_TRUE(silent.back()->connected()) << i;
   }
@@ -316,10 +317,10 @@ TEST_F(TlsTest, UnfinishedHandshakesDoNotBlockClients) {
   ASSERT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
   const int64_t before = StatusBytes(daemon.process().pid(), "VmRSS");
   // An honest client is served while all these connections are open.
-  std::vector<std::unique_ptr<Silent>> silent;
+  std::vector<std::unique_ptr<SilentConnection>> silent;
   EXPECT_TRUE(SeenWithin(kHandshakeTime, [&] {
     silent.clear();
-    silent = Unfinished(daemon.address(), kMany);
+    silent = UnfinishedHandshakes(daemon.address(), kMany);
     EXPECT_TRUE(
         Eventually([&] { return Connections(daemon) >= kMany || !silent.front()->open(); }));
     EXPECT_TRUE(Call(daemon.address(), Credentials("ca")).ok());
@@ -358,7 +359,7 @@ TEST_F(TlsTest, HandshakesThatFailAreCountedAndDoNotFillTheLog) {
 // The listener of gRPC would stop permanently if the file descriptors were exhausted.
 TEST_F(TlsTest, ConnectionsBeyondTheLimitDoNotStopTheListener) {
   Daemon daemon(ServerFlags({"--max-connections=50"}));
-  const auto silent = Unfinished(daemon.address(), 200);
+  const auto silent = UnfinishedHandshakes(daemon.address(), 200);
   const auto refused = [&] {
     return SampleOf(daemon.ScrapeMetrics(), "crout_connections_refused_total").value_or(0);
   };
@@ -368,7 +369,7 @@ TEST_F(TlsTest, ConnectionsBeyondTheLimitDoNotStopTheListener) {
       << "as soon as the time of some is over";
 }
 
-TEST_F(TlsTest, UnixSocketsStayPlain) {
+TEST_F(TlsTest, UnixSocketsDoNotUseTls) {
   const std::string socket = "unix:" + files_.File("socket");
   Daemon daemon(ServerFlags({"--listen=" + socket + ",127.0.0.1:0"}));
   EXPECT_TRUE(Call(socket, grpc::InsecureChannelCredentials()).ok());
@@ -384,7 +385,7 @@ TEST_F(TlsTest, OtherMachinesNeedTlsOrTheInsecureFlag) {
   EXPECT_EQ(Refusal({"--listen=127.8.0.1:0,[::1]:0,localhost:0,unix:/tmp/a"}), "taken");
 }
 
-TEST_F(TlsTest, FilesThatCannotServeAreRefusedAtTheStart) {
+TEST_F(TlsTest, UnusableFilesAreRefusedAtTheStart) {
   MakeCertificate(files_, "other", "ca");
   MakeCertificate(files_, "late", "ca", -1);
   WriteFile(files_.File("half.crt"), ReadFile(files_.File("server.crt")).substr(0, 200));

@@ -246,7 +246,7 @@ TEST_F(BatchTest, TakesEveryType) {
   }
 }
 
-TEST_F(BatchTest, NothingIsABatchToo) {
+TEST_F(BatchTest, AnEmptyBatchIsSolved) {
   auto batch = Factor({});
   ASSERT_OK(batch.status());
   EXPECT_EQ(batch->members(), 0);

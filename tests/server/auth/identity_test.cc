@@ -40,7 +40,7 @@ std::string Refusal(const std::string& text) {
   return parsed.ok() ? "taken" : std::string(parsed.status().message());
 }
 
-TEST(TokenTest, TokensAreRandomAndTheirHashesStandForThem) {
+TEST(TokenTest, TokensAreRandomAndHashesIdentifyThem) {
   std::set<std::string> tokens;
   for (int i = 0; i < 100; ++i) tokens.insert(MakeToken().value());
   EXPECT_EQ(tokens.size(), 100u);
@@ -138,9 +138,9 @@ TEST(IdentitiesTest, MistakesAreReportedWithTheirLine) {
   EXPECT_EQ(Refusal("[scraper]\nroles = metrics"), "taken");
 }
 
-class IdentityKeeperTest : public ::testing::Test {
+class IdentityReloaderTest : public ::testing::Test {
  protected:
-  ~IdentityKeeperTest() override { unlink(path_.c_str()); }
+  ~IdentityReloaderTest() override { unlink(path_.c_str()); }
   void Write(const std::string& text) const {
     std::ofstream(path_) << text;
     ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
@@ -148,7 +148,7 @@ class IdentityKeeperTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "/crout_identities." + std::to_string(getpid());
 };
 
-TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
+TEST_F(IdentityReloaderTest, UsesValidContentsAndKeepsTheLastValidOnes) {
   Write("[a]\nroles = metrics\n" + LineOf("a") + "\n");
   const auto reloader = IdentityReloader::Create(path_, {});
   ASSERT_TRUE(reloader.ok()) << reloader.status();
@@ -169,7 +169,7 @@ TEST_F(IdentityKeeperTest, TakesWhatIsGoodAndKeepsItElse) {
 
 // A file that ends within a line is refused, because a truncated line can grant more than the whole
 // line: access to a tenant with a shorter name, or a token that never expires.
-TEST_F(IdentityKeeperTest, HalfALineIsNotTaken) {
+TEST_F(IdentityReloaderTest, AnIncompleteLineIsRefused) {
   const std::string whole =
       "[a]\nroles = solve\ntenants = one-of-many\n" + LineOf("a") + " until 2027-01-31T00:00:00Z\n";
   Write(whole);
@@ -187,7 +187,7 @@ TEST_F(IdentityKeeperTest, HalfALineIsNotTaken) {
               HasSubstr("may be incomplete"));
 }
 
-TEST_F(IdentityKeeperTest, OthersReachNoFileThatIsTaken) {
+TEST_F(IdentityReloaderTest, FilesOpenToOtherUsersAreRefused) {
   Write("[a]\nroles = metrics\n");
   for (const mode_t bad : {0604, 0644, 0660, 0602}) {
     ASSERT_EQ(chmod(path_.c_str(), bad), 0);

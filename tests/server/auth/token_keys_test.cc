@@ -63,7 +63,7 @@ class TokenKeysTest : public ::testing::Test {
   const TokenKeys keys_ = TokenKeys::Parse(Set({Rsa().Jwk(), Ec().Jwk()})).value();
 };
 
-TEST_F(TokenKeysTest, TakesWhatItsKeysHaveSigned) {
+TEST_F(TokenKeysTest, AcceptsTokensThatItsKeysSigned) {
   for (const TokenAuthority* authority : {&Rsa(), &Ec()}) {
     const auto token = keys_.Verify(authority->Sign(kClaims));
     ASSERT_TRUE(token) << authority->Header();
@@ -99,7 +99,7 @@ TEST_F(TokenKeysTest, TheKeyDeterminesTheAlgorithm) {
   EXPECT_TRUE(Takes(Rsa().Sign(R"({"alg":"RS256","kid":"rsa","typ":"JWT"})", kClaims)));
 }
 
-TEST_F(TokenKeysTest, AnotherKeyOrTextIsNotTaken) {
+TEST_F(TokenKeysTest, OtherKeysAndTextsAreRejected) {
   EXPECT_FALSE(Takes(TokenAuthority("ec").Sign(kClaims))) << "another's key of the same name";
   for (const TokenAuthority* authority : {&Rsa(), &Ec()}) {
     const std::string token = authority->Sign(kClaims);
@@ -118,7 +118,7 @@ TEST_F(TokenKeysTest, AnotherKeyOrTextIsNotTaken) {
                                   ".", EncodeBase64Url(zeros))));
 }
 
-TEST_F(TokenKeysTest, ClaimsHaveTheirTypesAndAreNamedOnce) {
+TEST_F(TokenKeysTest, ClaimsMustHaveTheirTypesAndOccurOnce) {
   const auto with = [](const std::string& from, const std::string& to) {
     return Ec().Sign(absl::StrReplaceAll(kClaims, {{from, to}}));
   };
@@ -216,7 +216,7 @@ TEST(SignedTokensTest, IdentitiesValidateTheClaimsOfAToken) {
   EXPECT_EQ(identities.Match(read, At(1500)).error, CredentialError::kUnknownToken);
 }
 
-TEST(SignedTokensTest, OneSubjectIsOneIdentitys) {
+TEST(SignedTokensTest, ASubjectBelongsToOneIdentity) {
   const auto twice = ParseIdentities(std::string(kPerson) + "[bob]\nsubject = alice\n");
   EXPECT_THAT(std::string(twice.status().message()),
               HasSubstr("line 6: duplicate subject 'alice'"));
@@ -239,7 +239,7 @@ class KeysFileTest : public ::testing::Test {
   const std::string keys_ = identities_ + ".jwks";
 };
 
-TEST_F(KeysFileTest, IsTakenAnewWhenItIsGood) {
+TEST_F(KeysFileTest, IsReloadedWhenItIsValid) {
   Write(identities_, kPerson);
   Write(keys_, "{");
   const SignedTokenSettings settings = {keys_, kSettings.issuer, kSettings.audience};
@@ -269,7 +269,7 @@ TEST_F(KeysFileTest, IsTakenAnewWhenItIsGood) {
 }
 
 // The file is refused if others can write to it, because its keys decide which tokens are valid.
-TEST_F(KeysFileTest, IsNotTakenWhereOthersMayWriteToIt) {
+TEST_F(KeysFileTest, IsRefusedIfOthersMayWriteIt) {
   Write(identities_, kPerson);
   Write(keys_, Ec().Jwks());
   const SignedTokenSettings settings = {keys_, kSettings.issuer, kSettings.audience};

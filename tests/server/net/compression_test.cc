@@ -25,7 +25,7 @@ std::string Unpacked(const std::string& packed, size_t limit) {
   return text;
 }
 
-TEST(CompressionTest, GzipComesBackAsItWas) {
+TEST(CompressionTest, GzipRoundTrips) {
   std::string text;
   for (int i = 0; i < 10000; ++i) text += "crout_requests_total " + std::to_string(i * i) + "\n";
   const std::string packed = Gzip(text);
@@ -35,7 +35,7 @@ TEST(CompressionTest, GzipComesBackAsItWas) {
   EXPECT_EQ(Unpacked(Gzip("x"), 2), "x") << "a text that packing makes longer";
 }
 
-TEST(CompressionTest, AcceptEncodingIsReadAsItIsMeant) {
+TEST(CompressionTest, ParsesAcceptEncoding) {
   for (const char* yes : {"gzip", "GZIP", "deflate, gzip", "gzip;q=0.5", "br;q=1.0, gzip ; q=0.1",
                           "gzip;q=1, deflate;q=0"}) {
     EXPECT_TRUE(AcceptsGzip(yes)) << yes;

@@ -148,7 +148,7 @@ class ConnectionListenerTest : public ::testing::Test {
   std::unique_ptr<ConnectionListener> listener_;
 };
 
-TEST(ConnectionListenerShareTest, OnePeerMayHaveAQuarterOfALargeLimit) {
+TEST(ConnectionListenerShareTest, OnePeerMayUseAQuarterOfALargeLimit) {
   EXPECT_EQ(ConnectionListener::MaxPerPeer(4096), 1024u);
   EXPECT_EQ(ConnectionListener::MaxPerPeer(100), 64u);
   EXPECT_EQ(ConnectionListener::MaxPerPeer(8), 8u);
@@ -166,7 +166,7 @@ TEST_F(ConnectionListenerTest, OnePeerCannotExhaustTheLimit) {
   EXPECT_EQ(listener_->refused(), 1u);
 }
 
-TEST_F(ConnectionListenerTest, APeerWhoseConnectionEndedMayHaveAnother) {
+TEST_F(ConnectionListenerTest, APeerMayReconnectAfterItsConnectionEnds) {
   Start(256);
   const std::vector<Socket> many = ConnectMany("127.0.0.1", 64);
   accepted_.WaitFor(64);
@@ -177,7 +177,7 @@ TEST_F(ConnectionListenerTest, APeerWhoseConnectionEndedMayHaveAnother) {
   EXPECT_EQ(listener_->refused(), 0u);
 }
 
-TEST_F(ConnectionListenerTest, AllPeersTogetherAreBounded) {
+TEST_F(ConnectionListenerTest, ConnectionsOfAllPeersAreLimited) {
   Start(256);
   std::vector<std::vector<Socket>> peers;
   for (int i = 1; i <= 4; ++i)
@@ -187,7 +187,7 @@ TEST_F(ConnectionListenerTest, AllPeersTogetherAreBounded) {
   EXPECT_EQ(accepted_.count(), 256u);
 }
 
-TEST_F(ConnectionListenerTest, APeerIsDisconnectedAndWhatItSentIsDropped) {
+TEST_F(ConnectionListenerTest, DisconnectDropsUnreadData) {
   Start(256);
   const std::vector<Socket> other = ConnectMany("127.0.0.1", 1);
   const std::vector<Socket> peer = ConnectMany("127.0.0.1", 1);
@@ -215,7 +215,7 @@ TEST_F(ConnectionListenerTest, AfterStopTheSystemRefuses) {
   EXPECT_FALSE(ConnectFrom("127.0.0.1", listener_->port()).open());
 }
 
-TEST_F(ConnectionListenerTest, APortThatIsAnothersInOneFamilyIsAnError) {
+TEST_F(ConnectionListenerTest, APortInUseInOneAddressFamilyIsAnError) {
   Start(256);
   EXPECT_FALSE(ConnectionListener::Bind(absl::StrCat("localhost:", listener_->port()), 256).ok());
   EXPECT_OK(ConnectionListener::Bind("localhost:0", 256));
@@ -282,7 +282,7 @@ TEST_F(UnixListenerTest, ASocketThatWasLeftBehindIsReplacedAndALiveOneIsNot) {
   EXPECT_OK(ConnectionListener::BindUnix(path_, 100));
 }
 
-TEST_F(UnixListenerTest, AFileThatIsNoSocketStays) {
+TEST_F(UnixListenerTest, AFileThatIsNotASocketStays) {
   close(open(path_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
   EXPECT_FALSE(ConnectionListener::BindUnix(path_, 100).ok());
   EXPECT_EQ(access(path_.c_str(), F_OK), 0);

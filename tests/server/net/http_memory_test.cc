@@ -25,7 +25,7 @@ using ::testing::EndsWith;
 
 class HttpMemoryTest : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(HttpMemoryTest, ThePortGoesOn) {
+TEST_P(HttpMemoryTest, ServesAgainAfterMemoryRanOut) {
   HttpRoutes routes;
   routes["/page"] = {.make = [] { return HttpPage{.body = "a page\n"}; }};
   routes["/slow"] = {.make = [] { return HttpPage{.body = "a page\n"}; }, .may_block = true};

@@ -73,7 +73,7 @@ class HttpServerTest : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(HttpServerTest, ServesItsPagesOnAPortThatItPicked) {
+TEST_F(HttpServerTest, ServesPagesOnAFreePort) {
   Start(Pages());
   EXPECT_THAT(server_->address(), StartsWith("127.0.0.1:"));
   EXPECT_THAT(server_->address(), Not(EndsWith(":0")));
@@ -88,7 +88,7 @@ TEST_F(HttpServerTest, ServesItsPagesOnAPortThatItPicked) {
   EXPECT_THAT(Fetch("GET", "/broken"), StartsWith("HTTP/1.1 503"));
 }
 
-TEST_F(HttpServerTest, HeadSendsTheHeaderAlone) {
+TEST_F(HttpServerTest, HeadSendsOnlyTheHeader) {
   Start(Pages());
   const std::string reply = Fetch("HEAD", "/page");
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 200"));
@@ -121,7 +121,7 @@ TEST_F(HttpServerTest, BodiesAreNotRead) {
   EXPECT_EQ(reply.find("HTTP/1.1", 1), std::string::npos) << "the body is no request";
 }
 
-TEST_F(HttpServerTest, WhatIsNoHttpIsRefused) {
+TEST_F(HttpServerTest, MalformedHttpIsRefused) {
   Start(Pages());
   for (const char* request :
        {"\r\n\r\n", "GET\r\n\r\n", "GET /page\r\n\r\n", "GET /page HTTP/2.0\r\nHost: a\r\n\r\n",
@@ -133,7 +133,7 @@ TEST_F(HttpServerTest, WhatIsNoHttpIsRefused) {
   }
 }
 
-TEST_F(HttpServerTest, HeadersAreBounded) {
+TEST_F(HttpServerTest, HeadersAreLimited) {
   Start(Pages(), {.header_bytes = 1000});
   EXPECT_THAT(
       SendBytes("GET /page HTTP/1.1\r\nHost: test\r\nX: " + std::string(900, 'x') + "\r\n\r\n"),
@@ -194,7 +194,7 @@ TEST_F(HttpServerTest, HalfSentRequestsDoNotDelayOthers) {
   }
 }
 
-TEST_F(HttpServerTest, ConnectionsBeyondTheLimitDisplaceTheOneThatWaitsLongest) {
+TEST_F(HttpServerTest, ConnectionsBeyondTheLimitReplaceTheLongestIdleOne) {
   Start(Pages(), {.connections = 4, .request = std::chrono::hours(1)});
   HttpPeer kept(server_->address());
   ASSERT_TRUE(kept.Send(kGet));
@@ -233,7 +233,7 @@ TEST_F(HttpServerTest, SilentPeersAreClosed) {
   EXPECT_TRUE(idle.Closed());
 }
 
-TEST_F(HttpServerTest, DribblingDoesNotProlongARequest) {
+TEST_F(HttpServerTest, SlowSendingDoesNotProlongARequest) {
   Start(Pages(), {.request = std::chrono::milliseconds(100)});
   HttpPeer peer(server_->address(), std::chrono::milliseconds(10));
   while (peer.Send("x") && !peer.Closed()) {
@@ -252,7 +252,7 @@ TEST_F(HttpServerTest, PeersThatDoNotReadAreClosed) {
 
 // A page that blocks delays only requests for it. All requests that arrive while it is rendered
 // share the next rendering.
-TEST_F(HttpServerTest, PagesThatBlockAreMadeOneAtATime) {
+TEST_F(HttpServerTest, BlockingPagesAreGeneratedOneAtATime) {
   auto gate = std::make_shared<Gate>();
   gate->Close();
   HttpRoutes routes = Pages();

@@ -15,7 +15,7 @@ std::string Share(const std::string& peer, const std::string& identity = "") {
   return CallMemoryAccount(peer, "", identity, TrustedProxies());
 }
 
-TEST(PeerNameTest, AConnectionHasTheShareOfItsAddress) {
+TEST(PeerNameTest, AConnectionUsesTheShareOfItsAddress) {
   EXPECT_EQ(Share("ipv4:10.0.0.7:50051"), Share("ipv4:10.0.0.7:1"));
   EXPECT_NE(Share("ipv4:10.0.0.7:50051"), Share("ipv4:10.0.0.8:50051"));
   EXPECT_EQ(Share("ipv4:10.0.0.7:50051"), Share("ipv6:%5B::ffff:10.0.0.7%5D:50051"));
@@ -33,7 +33,7 @@ TEST(PeerNameTest, AnIdentityTakesPrecedenceOverTheAddress) {
   EXPECT_NE(Share("ipv4:10.0.0.7:1", "alice"), Share("ipv4:10.0.0.7:1", "bob"));
 }
 
-TEST(PeerNameTest, UsersOfUnixSocketsHaveSharesOfTheirOwn) {
+TEST(PeerNameTest, UsersOfUnixSocketsHaveSeparateShares) {
   const TrustedProxies none;
   EXPECT_NE(CallMemoryAccount("unix:", "1000", "", none),
             CallMemoryAccount("unix:", "1001", "", none));

@@ -99,7 +99,7 @@ TEST_F(GpuMonitorTest, CountsXidErrors) {
   EXPECT_EQ(reading.last_xid, 79);
 }
 
-TEST_F(GpuMonitorTest, GoesOnWithoutEvents) {
+TEST_F(GpuMonitorTest, ContinuesWithoutEvents) {
   Set({.reports_events = false});
   const GpuMonitor monitor({{"cuda:0", kPciBusId}}, CROUT_FAKE_NVML);
   First(monitor);
@@ -145,7 +145,7 @@ std::string Scrape(const std::optional<GpuReading>& reading) {
   return metrics.Scrape();
 }
 
-TEST(GpuMetricsTest, AReadingIsSeriesOfItsDevice) {
+TEST(GpuMetricsTest, AReadingHasSeriesOfItsDevice) {
   GpuReading reading;
   reading.compute_utilization = 0.75;
   reading.memory_utilization = 0.2;

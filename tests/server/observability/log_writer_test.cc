@@ -93,7 +93,7 @@ TEST(LogWriterTest, ReaderIsGone) {
   EXPECT_EQ(writer->dropped(), 10u);
 }
 
-TEST(LogWriterTest, DescriptorThatDoesNotBlock) {
+TEST(LogWriterTest, NonBlockingDescriptor) {
   const Pipe pipe;
   ASSERT_EQ(fcntl(pipe.ends[1], F_SETFL, O_NONBLOCK), 0);
   LogWriter* writer = LogWriter::Start(pipe.ends[1], 4 * kCapacity);

@@ -98,7 +98,7 @@ TEST(MetricsTest, SeriesExistAtZero) {
   }
 }
 
-TEST(MetricsTest, StepsOfSeriesCountAtTheirDeviceByWhatSolvedThem) {
+TEST(MetricsTest, StepsOfSeriesCountByDeviceAndOutcome) {
   Metrics metrics(TwoDevices());
   SeriesStepSummary reused;
   reused.solved = reused.accurate = true;

@@ -33,7 +33,7 @@ TEST(ProcessStatTest, ReadsTheFieldsBehindAnyName) {
   }
 }
 
-TEST(ProcessStatTest, WhatIsNoSuchLineIsNothing) {
+TEST(ProcessStatTest, MalformedLinesAreRejected) {
   for (const char* text : {"", "42", "42 (croutd", "42 (croutd) S 1 2 3", "42 (croutd) S x"}) {
     EXPECT_FALSE(ParseProcessStat(text).has_value()) << text;
   }

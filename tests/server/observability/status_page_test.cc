@@ -27,7 +27,7 @@ using ::testing::StartsWith;
 constexpr char kHostile[] = "</td><script>alert(1)</script>&\"'\x01\xff";
 constexpr char kHarmless[] = "&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;??";
 
-TEST(HtmlWriterTest, TextFromOutsideIsNoMarkup) {
+TEST(HtmlWriterTest, UntrustedTextIsEscaped) {
   EXPECT_EQ(EscapeHtml(kHostile), kHarmless);
   EXPECT_EQ(EscapeHtml(std::string(1000, '<')).size(), 4 * kMaxTextBytes + 3);
   HtmlWriter page;
@@ -97,7 +97,7 @@ TEST(StatusPageTest, ReadingsOfTheDriver) {
   EXPECT_THAT(RenderStatusPage(view), HasSubstr("2 uncorrected memory errors, last Xid error 79;"));
 }
 
-TEST(StatusPageTest, NothingComesFromElsewhereAndNothingRuns) {
+TEST(StatusPageTest, ThePageLoadsNoResourcesAndRunsNoScripts) {
   const std::string page = RenderStatusPage(SmallView());
   for (const char* foreign :
        {"<script", "<link", "<img", "http://", "https://", "url(", "@import"}) {
@@ -107,14 +107,14 @@ TEST(StatusPageTest, NothingComesFromElsewhereAndNothingRuns) {
   EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
 }
 
-TEST(StatusPageTest, ADrainShows) {
+TEST(StatusPageTest, ADrainIsShown) {
   StatusView view = SmallView();
   view.ready = false;
   EXPECT_THAT(RenderStatusPage(view),
               AllOf(HasSubstr("<title>(not ready) croutd</title>"), HasSubstr(">not ready<")));
 }
 
-TEST(StatusPageTest, WhatCallersChooseIsEscaped) {
+TEST(StatusPageTest, TextFromCallersIsEscaped) {
   StatusView view = SmallView();
   view.calls_in_flight = 1;
   view.open_calls.push_back(OpenCallOf(kHostile));
@@ -198,7 +198,7 @@ TEST(StatusPageTest, SizeIsBounded) {
   EXPECT_LT(RenderStatusPage(view).size(), size_t{256} << 10);
 }
 
-TEST(RecentWorkTest, PoolsTheMostSweepsOfASectionIntoItsCell) {
+TEST(RecentWorkTest, ACellHoldsTheMostSweepsOfItsSections) {
   IterationReport report = Report(100);
   report.sweeps[99 + 100 * 3] = 40;  // section (99, 3)
   report.sweeps[98 + 100 * 3] = 20;

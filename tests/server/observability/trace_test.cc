@@ -27,7 +27,7 @@ using Json = nlohmann::json;
 constexpr char kTraceId[] = "0af7651916cd43dd8448eb211c80319c";
 constexpr char kParentId[] = "b7ad6b7169203331";
 
-TEST(TraceContextTest, ReadsWhatCallersSend) {
+TEST(TraceContextTest, ParsesTraceparentHeaders) {
   const auto context = ParseTraceparent(absl::StrCat("00-", kTraceId, "-", kParentId, "-01"));
   ASSERT_TRUE(context.has_value());
   EXPECT_EQ(context->trace_id, kTraceId);
@@ -37,7 +37,7 @@ TEST(TraceContextTest, ReadsWhatCallersSend) {
   EXPECT_FALSE(ParseTraceparent(absl::StrCat("00-", kTraceId, "-", kParentId, "-02"))->sampled);
 }
 
-TEST(TraceContextTest, WhatIsNoTraceparentIsNone) {
+TEST(TraceContextTest, RejectsMalformedTraceparents) {
   const std::string good = absl::StrCat("00-", kTraceId, "-", kParentId, "-01");
   std::vector<std::string> bad = {"", "00", good + "0", "01" + good.substr(2)};
   for (const size_t at : {2U, 3U, 10U, 35U, 40U, 52U, 53U}) {
@@ -72,7 +72,7 @@ Json SpansOf(const Json& request) {
   return request.at("resourceSpans").at(0).at("scopeSpans").at(0).at("spans");
 }
 
-TEST(OtlpJsonTest, ACallIsASpanWithItsPhasesBelow) {
+TEST(OtlpJsonTest, ACallIsASpanWithItsPhasesAsChildren) {
   int ids = 0;
   const TracedCall call = SolveOf("a");
   const Json request =
@@ -175,7 +175,7 @@ TraceExporterOptions Quick() {
   return options;
 }
 
-TEST(TraceExporterTest, SendsWhatIsAdded) {
+TEST(TraceExporterTest, SendsAddedCalls) {
   const Receiver receiver(kTaken);
   TraceExporterOptions options = Quick();
   options.timeout = std::chrono::minutes(1);
@@ -185,7 +185,7 @@ TEST(TraceExporterTest, SendsWhatIsAdded) {
   EXPECT_EQ(exporter->dropped(TraceDrop::kSendFailed), 0);
 }
 
-TEST(TraceExporterTest, SendsTheRestAtItsEnd) {
+TEST(TraceExporterTest, SendsTheQueueAtShutdown) {
   const Receiver receiver(kTaken);
   TraceExporterOptions options = Quick();
   options.delay = std::chrono::hours(1);
@@ -226,12 +226,12 @@ TEST(TraceExporterTest, AReceiverWithTooLongAReply) {
   const Receiver receiver("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
   ExpectDropped(receiver.url());
 }
-TEST(TraceExporterTest, AReceiverThatSpeaksSomethingElse) {
+TEST(TraceExporterTest, AReceiverOfAnotherProtocol) {
   const Receiver receiver("SSH-2.0-OpenSSH_9.2\r\n");
   ExpectDropped(receiver.url());
 }
 
-TEST(TraceExporterTest, AStuckReceiverDelaysNeitherCallsNorTheEnd) {
+TEST(TraceExporterTest, AStuckReceiverDelaysNeitherCallsNorTheExit) {
   const Receiver silent("");
   TraceExporterOptions options = Quick();
   options.capacity = 10;

@@ -50,7 +50,7 @@ class RpcCacheTest : public RpcTest {
   }
 };
 
-TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
+TEST_F(RpcCacheTest, FactorsBeyondDeviceMemoryStillSolve) {
   constexpr int64_t n = 200;
   constexpr int kFactors = 6;
   Config config = SmallConfig();
@@ -93,7 +93,7 @@ TEST_F(RpcCacheTest, ThreeFactorsMoreThanTheDeviceHoldsAllStillSolve) {
 }
 
 // If a job does not fit on its device, no factor is evicted from host memory for it.
-TEST_F(RpcCacheTest, WhatTheDeviceRefusesEvictsNothingFromTheHost) {
+TEST_F(RpcCacheTest, AFactorThatTheDeviceRefusesEvictsNothingFromTheHost) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(Factorize(200, &factor).ok());
@@ -140,7 +140,7 @@ TEST_F(RpcCacheTest, ACorruptCopyIsNotDownloaded) {
   EXPECT_EQ(Download(factor.handle(), &lu).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(RpcCacheTest, EachSolveSeesOneVersionWhole) {
+TEST_F(RpcCacheTest, EachSolveSeesOneWholeVersion) {
   constexpr int64_t n = 60;
   constexpr int kVersions = 20;
   StartServer();

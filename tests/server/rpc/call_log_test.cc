@@ -71,7 +71,7 @@ size_t Skipped(const std::vector<std::string>& lines) {
   return skipped;
 }
 
-TEST_F(CallLogTest, SampledBySecondButSlowOnesAndFaultsAlways) {
+TEST_F(CallLogTest, SlowCallsAndFaultsAreLoggedBeyondTheSample) {
   CallLog log({.calls = LogCalls::kSampled, .slow = absl::Seconds(3)});
   // A new second may begin during the loop. At most a fixed number of lines is written per second.
   for (int i = 0; i < 1000; ++i) Write(log, 0.1, absl::NotFoundError("no such factor"));
@@ -93,7 +93,7 @@ TEST_F(CallLogTest, SampledBySecondButSlowOnesAndFaultsAlways) {
   EXPECT_THAT(Lines(), SizeIs(1)) << "a second later there is room again";
 }
 
-TEST_F(CallLogTest, SlowCallsHaveALargerShareAndCountSkippedLines) {
+TEST_F(CallLogTest, SlowCallsHaveALargerLimitAndReportSkippedLines) {
   CallLog log({.calls = LogCalls::kSlow, .slow = absl::Seconds(3)});
   constexpr size_t kCalls = 2000;
   size_t lines = 0;
@@ -117,7 +117,7 @@ TEST_F(CallLogTest, SlowCallsHaveALargerShareAndCountSkippedLines) {
   EXPECT_THAT(Lines(), SizeIs(2 * CallLog::kSlowPerSecond)) << "faults are no caller's to make";
 }
 
-TEST_F(CallLogTest, NoSecondHasMoreThanItsShare) {
+TEST_F(CallLogTest, LinesPerSecondAreLimited) {
   CallLog log({.calls = LogCalls::kSampled, .slow = absl::InfiniteDuration()});
   size_t lines = 0;
   for (int second = 0; second < 5; ++second) {
@@ -129,7 +129,7 @@ TEST_F(CallLogTest, NoSecondHasMoreThanItsShare) {
   EXPECT_LT(lines, size_t{10} * CallLog::kSampledPerSecond) << "unless the test took five seconds";
 }
 
-TEST_F(CallLogTest, EventsThatCallersCauseAreSampledWithTheCalls) {
+TEST_F(CallLogTest, EventsOfCallersAreSampledLikeCalls) {
   CallLog log({.calls = LogCalls::kSampled, .slow = absl::InfiniteDuration()});
   int events = 0;
   for (int i = 0; i < 2000; ++i) events += log.AdmitEvent() ? 1 : 0;
@@ -141,7 +141,7 @@ TEST_F(CallLogTest, EventsThatCallersCauseAreSampledWithTheCalls) {
   EXPECT_THAT(Lines(), ElementsAre(HasSubstr(" skipped=" + std::to_string(2000 - events))));
 }
 
-TEST_F(CallLogTest, LevelsOfItsOwn) {
+TEST_F(CallLogTest, LogCallsSelectsTheLoggedCalls) {
   CallLog all({.calls = LogCalls::kAll, .slow = absl::Seconds(3)});
   for (int i = 0; i < 100; ++i) Write(all, 0.1);
   EXPECT_THAT(Lines(), SizeIs(100));

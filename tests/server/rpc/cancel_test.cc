@@ -278,7 +278,7 @@ class CancelTest : public RpcBatchTest,
   int reached_before_ = 0;
 };
 
-TEST_P(CancelTest, LeavesNothingBehind) {
+TEST_P(CancelTest, ReleasesAllResources) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(kOrder, &factor).ok());
   if (call_kind() == CallKind::kSolveBatch) batch_ = Factor(Members()).factor.handle();
@@ -356,7 +356,7 @@ class DeadlineTest : public RpcTest {
 
 // A call that the client ends just before its deadline counts as one that passed its deadline: on
 // the client the deadline passes slightly earlier, because the call takes time to arrive.
-TEST_F(DeadlineTest, IsWhatEndedACallThatEndsJustBeforeIt) {
+TEST_F(DeadlineTest, ACallThatEndsJustBeforeItsDeadlineEndsByIt) {
   constexpr std::chrono::milliseconds kTime(2000);
   double late = 0;
   // The attempt fails if the call takes so long to arrive that the server counts it as cancelled.

@@ -23,7 +23,7 @@ using ::testing::Optional;
 
 constexpr int64_t kN = 20;
 
-void RegisterToys(Catalogue& catalogue) {
+void RegisterTestMethods(Catalogue& catalogue) {
   catalogue.algorithms.push_back(std::make_unique<ToyLu>("irr_lu"));
   catalogue.direct_solvers.push_back(std::make_unique<PlainDirectSolver>(
       MethodTraits{.name = "multifrontal", .description = "a toy", .types = {DType::kFloat64}}));
@@ -62,8 +62,8 @@ class RpcCatalogueTest : public RpcTest {
   }
 };
 
-TEST_F(RpcCatalogueTest, AMethodIsServedByItsName) {
-  StartServer({.register_more = RegisterToys});
+TEST_F(RpcCatalogueTest, ARegisteredMethodIsServedByName) {
+  StartServer({.register_more = RegisterTestMethods});
   v1::Factor factor;
   const grpc::Status status = Factorize(Header(v1::ALGORITHM_IRR_LU), &factor);
   ASSERT_TRUE(status.ok()) << status.error_message();
@@ -82,8 +82,8 @@ TEST_F(RpcCatalogueTest, AMethodIsServedByItsName) {
   for (const double x : solved.x) EXPECT_NEAR(x, 1, 1e-12);
 }
 
-TEST_F(RpcCatalogueTest, ItIsListedEstimatedAndCounted) {
-  StartServer({.register_more = RegisterToys});
+TEST_F(RpcCatalogueTest, ARegisteredMethodIsListedEstimatedAndCounted) {
+  StartServer({.register_more = RegisterTestMethods});
   EXPECT_THAT(ListedAlgorithms(), Contains(v1::ALGORITHM_IRR_LU));
   EXPECT_THAT(ListedAlgorithms(), Contains(v1::ALGORITHM_MULTIFRONTAL));
   EXPECT_EQ(Sample("crout_iterations_total{algorithm=\"irr_lu\",start=\"cold\"}"), 0);
@@ -107,7 +107,7 @@ TEST_F(RpcCatalogueTest, ItIsListedEstimatedAndCounted) {
 }
 
 TEST_F(RpcCatalogueTest, UnsupportedParametersAreRefused) {
-  StartServer({.register_more = RegisterToys});
+  StartServer({.register_more = RegisterTestMethods});
   v1::FactorizeHeader header = Header(v1::ALGORITHM_IRR_LU);
   header.mutable_options()->mutable_parameters()->set_block_size(8);
   ExpectRefused(header, grpc::StatusCode::INVALID_ARGUMENT, "'irr_lu' takes no block size");
@@ -132,8 +132,8 @@ TEST_F(RpcCatalogueTest, UnsupportedParametersAreRefused) {
   }
 }
 
-TEST_F(RpcCatalogueTest, AMethodWithoutFactorsIsSoByItsKindAndNotByItsName) {
-  StartServer({.register_more = RegisterToys});
+TEST_F(RpcCatalogueTest, AMethodWithoutFactorsIsRecognizedByItsKind) {
+  StartServer({.register_more = RegisterTestMethods});
   ExpectRefused(Header(v1::ALGORITHM_MULTIFRONTAL), grpc::StatusCode::FAILED_PRECONDITION,
                 "multifrontal solves and leaves no factors: use FactorizeAndSolve");
   v1::FactorizeAndSolveHeader header;
@@ -166,7 +166,7 @@ TEST_F(RpcCatalogueTest, WithoutRegistrationThereIsNoSuchMethod) {
   }
 }
 
-TEST_F(RpcCatalogueTest, AMethodThatTheContractLacksIsFoundAtTheStart) {
+TEST_F(RpcCatalogueTest, AMethodWithoutAProtoValueFailsTheStart) {
   for (const char* name : {"toy", "auto", "trsm"}) {
     std::vector<std::unique_ptr<Device>> devices;
     devices.push_back(

@@ -106,14 +106,14 @@ TEST_F(IdentityTest, CallsWithoutCredentialsAreRefusedWithAdvice) {
   EXPECT_EQ(Refused("no_credentials"), 1);
 }
 
-TEST_F(IdentityTest, ACallNamesOneTenant) {
+TEST_F(IdentityTest, ACallHasOneTenant) {
   StartWithIdentities(both_);
   const auto two = ContextOf("a", "one");
   two->AddMetadata("crout-tenant", "two");
   EXPECT_EQ(Info(two.get()).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(IdentityTest, TokensComeAloneAndAsBearers) {
+TEST_F(IdentityTest, TokensMustBeSingleBearerValues) {
   StartWithIdentities(both_);
   for (const std::string bad : {"Basic YTpi", "a", "Bearer"}) {
     grpc::ClientContext context;
@@ -160,7 +160,7 @@ TEST_F(IdentityTest, RefusalsBeyondTheirMemoryAreNotDelayed) {
 }
 
 // Open calls of one identity fill the memory for calls, but another identity is still served.
-TEST_F(IdentityTest, OneIdentitysCallsRefuseNoOther) {
+TEST_F(IdentityTest, CallsOfOneIdentityDoNotCauseRefusalsOfOthers) {
   constexpr int kFit = 8;
   Config config = SmallConfig();
   config.call_memory_bytes = kFit * ServerCore::kCallBytes;
@@ -319,7 +319,7 @@ TEST_F(IdentityTest, WithdrawnTokensEndTheirStreams) {
   EXPECT_TRUE(Info(ContextOf("new").get()).ok());
 }
 
-TEST_F(IdentityTest, TokensEndWithTheirTime) {
+TEST_F(IdentityTest, TokensExpire) {
   const std::string end =
       absl::FormatTime(absl::RFC3339_sec, absl::Now() + absl::Hours(1), absl::UTCTimeZone());
   std::string line = LineOf("a");

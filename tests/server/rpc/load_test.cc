@@ -102,7 +102,7 @@ TEST_F(RpcLoadTest, AFullQueueRefusesWithARetryDelay) {
       "rejection counted");
 }
 
-TEST_F(RpcLoadTest, WhatDoesNotFitIsRefusedBeforeItsPayload) {
+TEST_F(RpcLoadTest, AMatrixThatDoesNotFitIsRefusedBeforeItsPayload) {
   StartServer();
   grpc::ClientContext context;
   auto stream = stub().Factorize(&context);
@@ -143,7 +143,7 @@ TEST_F(RpcLoadTest, UploadsDoNotWaitForEachOthersMemory) {
   EXPECT_TRUE(half->Finish().ok());
 }
 
-TEST_F(RpcLoadTest, AnIdleUploadIsEndedAndGivesEverythingBack) {
+TEST_F(RpcLoadTest, AnIdleUploadIsEndedAndReleasesEverything) {
   StartServer();
   OpenUpload upload(*this, Dense(100, 100));
   PassTime(absl::Seconds(15));
@@ -170,7 +170,7 @@ TEST_F(RpcLoadTest, MessagesWithoutPayloadDoNotKeepAnUploadAlive) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcLoadTest, AnUploadThatCrawlsIsEnded) {
+TEST_F(RpcLoadTest, AnUploadThatIsTooSlowIsEnded) {
   Config config = SmallConfig();
   config.limits.transfer.idle_timeout = absl::Minutes(30);
   config.limits.transfer.min_rate = 2;
@@ -190,7 +190,7 @@ TEST_F(RpcLoadTest, AnUploadThatCrawlsIsEnded) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcLoadTest, AnOpenSolvePinsAReleasedFactorNoLongerThanAnUploadMayTake) {
+TEST_F(RpcLoadTest, AnOpenSolvePinsAReleasedFactorUntilTheUploadLimit) {
   Config config = SmallConfig();
   config.limits.transfer.idle_timeout = absl::Minutes(30);
   config.limits.transfer.min_rate = 0;
@@ -251,7 +251,7 @@ TEST_F(RpcLoadTest, TextIsChargedToTheHostBudgetWhileItArrives) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcLoadTest, StagingThatIsFullDelaysTheUploadAndLosesNothing) {
+TEST_F(RpcLoadTest, FullStagingDelaysTheUploadAndLosesNothing) {
   StartServer();
   device().HoldUploads();
   v1::Factor factor;
@@ -266,7 +266,7 @@ TEST_F(RpcLoadTest, StagingThatIsFullDelaysTheUploadAndLosesNothing) {
 
 // The upload resumes twice: for its data and for the end of its stream. Only one of the two may
 // submit the job.
-TEST_F(RpcLoadTest, AnUploadThatIsWokenTwiceIsOneJob) {
+TEST_F(RpcLoadTest, AnUploadThatResumesTwiceSubmitsOneJob) {
   StartServer();
   const int jobs = failpoints().reached("scheduler.job");
   device().HoldUploads();
@@ -328,7 +328,7 @@ TEST_F(RpcLoadTest, StagingThatStaysFullEndsTheUpload) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcLoadTest, StagingThatStaysFullEndsTextToo) {
+TEST_F(RpcLoadTest, StagingThatStaysFullEndsATextUpload) {
   Config config = SmallConfig();
   config.limits.transfer.idle_timeout = absl::Milliseconds(1);
   StartServer({}, config);

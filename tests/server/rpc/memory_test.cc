@@ -157,7 +157,7 @@ TEST_F(RpcMemoryTest, OnTheHousekeepingThread) {
 }
 
 // The memory of a call is released by a task that is scheduled in this way.
-TEST(ThreadPoolMemoryTest, ATaskWithAPlaceIsScheduledWithoutMemory) {
+TEST(ThreadPoolMemoryTest, ATaskWithANodeIsScheduledWithoutMemory) {
   ThreadPool pool(1);
   ThreadPool::Node node("a tenant with a name that no string holds inline");
   const auto ran = std::make_shared<absl::Notification>();

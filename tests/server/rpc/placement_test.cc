@@ -137,7 +137,7 @@ class PlacementTest : public RpcTest {
   int ExpectedOn(size_t i) { return core().engine.devices.slots()[i]->expected.sum().jobs; }
 };
 
-TEST_F(PlacementTest, UploadsUnderWaySpreadBySpeed) {
+TEST_F(PlacementTest, UploadsInFlightAreSpreadBySpeed) {
   Start(/*slowness=*/2);
   // The matrices are large, because predictions for small ones depend on times that the devices
   // measure.
@@ -152,7 +152,7 @@ TEST_F(PlacementTest, UploadsUnderWaySpreadBySpeed) {
   WaitUntil([&] { return ExpectedOn(0) + ExpectedOn(1) == 0; }, "the uploads to be gone");
 }
 
-TEST_F(PlacementTest, AnAlgorithmGoesWhereItIs) {
+TEST_F(PlacementTest, AnAlgorithmRunsOnADeviceThatHasIt) {
   Start();
   v1::FactorizeHeader header = Header("", 10);
   header.mutable_options()->set_algorithm(v1::ALGORITHM_CROUT_LU);
@@ -162,7 +162,7 @@ TEST_F(PlacementTest, AnAlgorithmGoesWhereItIs) {
 
 // On the wedged device, all threads for admissions, text preparation, releases and jobs are
 // blocked.
-TEST_F(PlacementTest, AWedgedDeviceDoesNotDelayOthers) {
+TEST_F(PlacementTest, ADeviceThatHangsDoesNotDelayOthers) {
   Start();
   std::vector<v1::Factor> factors;
   for (int i = 0; i < 4; ++i) factors.push_back(FactorOn("cuda:0", kLarge));
@@ -193,7 +193,7 @@ TEST_F(PlacementTest, AWedgedDeviceDoesNotDelayOthers) {
   ExpectServes("cuda:0");
 }
 
-TEST_F(PlacementTest, EndsOfTextsHoldUpNoAdmissions) {
+TEST_F(PlacementTest, ParsingTheEndOfATextDelaysNoAdmission) {
   Start();
   const v1::Factor factor = FactorOn("cuda:0", kLarge);
   device(0).HoldUploads();

@@ -45,7 +45,7 @@ TEST(ReflectionTest, ListsServicesAndRepeatsTheQuestion) {
   EXPECT_EQ(response.original_request().host(), "here");
 }
 
-TEST(ReflectionTest, FilesComeWithThoseThatTheyImportEachOnce) {
+TEST(ReflectionTest, FilesAreReturnedOnceWithTheirImports) {
   const std::string service = v1::SolveRequest::descriptor()->file()->name();
   const std::vector<std::string> all = {service, "crout/v1/factor.proto", "crout/v1/matrix.proto",
                                         "google/protobuf/duration.proto",

@@ -38,7 +38,7 @@ class RpcTimingsTest : public RpcTest {
   }
 };
 
-TEST_F(RpcTimingsTest, TheCopyThatTheReceiveDidNotHideIsAPhaseOfItsOwn) {
+TEST_F(RpcTimingsTest, ACopyAfterTheReceiveIsASeparatePhase) {
   StartServer();
   std::string handle;
   {
@@ -60,7 +60,7 @@ TEST_F(RpcTimingsTest, TheCopyThatTheReceiveDidNotHideIsAPhaseOfItsOwn) {
   }
 }
 
-TEST_F(RpcTimingsTest, AlsoOfAMethodWithoutFactors) {
+TEST_F(RpcTimingsTest, AreReportedForAMethodWithoutFactors) {
   StartServer();
   ExpectCopyIsMeasured([&] {
     v1::FactorizeAndSolveHeader header;

@@ -252,7 +252,10 @@ def warn_of_factor(record: FactorRecord) -> None:
         )
     if "nearly_singular" in record.warnings:
         rcond = "" if record.rcond is None else f" (rcond={record.rcond:.6g})"
-        warn(f"the matrix is singular to working precision{rcond}: solutions may have no correct digit")
+        warn(
+            f"the matrix is ill-conditioned{rcond} and may be numerically singular: solutions may have no "
+            "correct digit"
+        )
     if "perturbed_rcond" in record.warnings:
         warn(
             f"rcond={record.rcond:.6g} belongs to a nearby matrix, because {perturbed_pivots(record)}: the "
@@ -285,7 +288,7 @@ def warn_of_solution(solution: Solution) -> None:
     if "nearly_singular" in solution.warnings and (
         solution.factor is None or "nearly_singular" not in solution.factor.warnings
     ):
-        warn("the matrix is singular to working precision: the solution may have no correct digit")
+        warn("the matrix may be numerically singular: the solution may have no correct digit")
     if bound is not None and not bound < 1:
         warn(
             f"the solution may have no correct digit (forward error bound {bound:.3g}, backward error "
@@ -345,10 +348,9 @@ def warn_of_batch(record: BatchRecord) -> None:
             f"{first} (quality {record.quality[first]:.3g}, pivot growth {record.pivot_growth[first]:.3g})"
         )
     if record.nearly_singular:
-        verb = "is" if record.nearly_singular == 1 else "are"
         warn(
-            f"{record.nearly_singular} of {len(record.info)} members {verb} singular to working precision; "
-            f"the first is {record.first_nearly_singular}. Their solutions may have no correct digit"
+            f"{record.nearly_singular} of {len(record.info)} members may be numerically singular; the first "
+            f"is {record.first_nearly_singular}. Solutions with such members may have no correct digit"
         )
 
 

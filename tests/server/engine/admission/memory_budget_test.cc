@@ -86,7 +86,7 @@ TEST(MemoryBudgetTest, NeverExceedsItsLimitUnderContention) {
   EXPECT_EQ(budget.reserved(), 0u);
 }
 
-TEST(ReasonTest, RidesOnTheStatus) {
+TEST(ReasonTest, IsAttachedToTheStatus) {
   const absl::Status plain = absl::UnavailableError("gone");
   EXPECT_EQ(ReasonOf(plain), std::nullopt);
   EXPECT_EQ(RetryAfterOf(plain), std::nullopt);

@@ -55,13 +55,13 @@ class PeerSharesTest : public ::testing::Test {
   PeerShares shares_{budget_};
 };
 
-TEST_F(PeerSharesTest, OnePeerAloneHoldsAll) {
+TEST_F(PeerSharesTest, ASinglePeerMayUseAllMemory) {
   const Calls calls = Fill("first");
   EXPECT_EQ(calls.size(), 100u);
   EXPECT_EQ(PreemptedStatus(calls), 0u);
 }
 
-TEST_F(PeerSharesTest, TheNewestCallsBeyondAQuarterGiveWay) {
+TEST_F(PeerSharesTest, TheNewestCallsBeyondAQuarterArePreempted) {
   const Calls first = Fill("first");
   const Calls second = Fill("second");
   EXPECT_EQ(second.size(), 25u) << "a quarter, and no more for another's calls";
@@ -83,13 +83,13 @@ TEST_F(PeerSharesTest, EndedCallsStayChargedUntilTheyAreGone) {
   EXPECT_EQ(budget_.reserved(), 35u);
 }
 
-TEST_F(PeerSharesTest, APeerWithinItsQuarterNeverGivesWay) {
+TEST_F(PeerSharesTest, APeerWithinItsQuarterIsNeverPreempted) {
   const Calls calls[] = {Fill("a", 25), Fill("b", 25), Fill("c", 25), Fill("d", 25)};
   EXPECT_EQ(Fill("e").size(), 0u);
   for (const Calls& each : calls) EXPECT_EQ(PreemptedStatus(each), 0u);
 }
 
-TEST_F(PeerSharesTest, TheLargestPeerGivesWay) {
+TEST_F(PeerSharesTest, TheLargestPeerIsPreempted) {
   const Calls large = Fill("large", 60);
   const Calls small = Fill("small", 40);
   EXPECT_EQ(Fill("other", 10).size(), 10u);
@@ -97,7 +97,7 @@ TEST_F(PeerSharesTest, TheLargestPeerGivesWay) {
   EXPECT_EQ(PreemptedStatus(small), 0u);
 }
 
-TEST_F(PeerSharesTest, AnExemptPeerNeverGivesWay) {
+TEST_F(PeerSharesTest, AnExemptPeerIsNeverPreempted) {
   const Calls proxy = Fill("", 90);
   const Calls other = Fill("other");
   EXPECT_EQ(other.size(), 10u);
@@ -111,7 +111,7 @@ TEST_F(PeerSharesTest, AnExemptPeerIsServedWhenAnotherHoldsTooMuch) {
   EXPECT_EQ(PreemptedStatus(first), 25u);
 }
 
-TEST_F(PeerSharesTest, AMoveKeepsTheCharge) {
+TEST_F(PeerSharesTest, AMovedChargeStaysCharged) {
   auto charge = shares_.TryCharge("peer", 2, {});
   ASSERT_TRUE(charge.has_value());
   PeerShares::Charge moved = *std::move(charge);

@@ -41,7 +41,7 @@ class CacheIndexTest : public CacheTest {
   }
 };
 
-TEST_F(CacheIndexTest, AListVisitsItsPage) {
+TEST_F(CacheIndexTest, AListVisitsOnlyItsPage) {
   PutNamed('a', "rare");
   PutNamed('b', "rare");
   PutMany(std::string(kTenant));
@@ -63,7 +63,7 @@ TEST_F(CacheIndexTest, AListVisitsItsPage) {
 
 // A page is shorter if expired factors are not swept yet: the cache does not fill it with later
 // factors.
-TEST_F(CacheIndexTest, APageIsShortWhereFactorsAreOver) {
+TEST_F(CacheIndexTest, APageOmitsExpiredFactors) {
   PutNamed('a', "x");
   for (int i = 0; i < 20; ++i) PutNamed('m', "x", absl::Minutes(1));
   PutNamed('b', "x");
@@ -81,7 +81,7 @@ TEST_F(CacheIndexTest, APageIsShortWhereFactorsAreOver) {
   EXPECT_EQ(pages, 3) << "22 factors, 8 at a time";
 }
 
-TEST_F(CacheIndexTest, ASweepVisitsWhatIsOver) {
+TEST_F(CacheIndexTest, ASweepVisitsOnlyExpiredFactors) {
   const Handle over = PutNamed('a', "x", absl::Minutes(1));
   PutMany(std::string(kTenant));
   const int devices = 1;
@@ -92,7 +92,7 @@ TEST_F(CacheIndexTest, ASweepVisitsWhatIsOver) {
   EXPECT_EQ(cache_->size(), static_cast<size_t>(kMany));
 }
 
-TEST_F(CacheIndexTest, ASweepEndsManyAtOnce) {
+TEST_F(CacheIndexTest, ASweepRemovesManyFactors) {
   const Handle kept = PutNamed('a', "x");
   PutMany("bob", absl::Minutes(1));
   Advance(absl::Minutes(1));

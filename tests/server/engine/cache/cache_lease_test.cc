@@ -30,7 +30,7 @@ class CacheLeaseTest : public CacheTest {
   }
 };
 
-TEST_F(CacheLeaseTest, EndsOnTheDotAndCanBeRenewed) {
+TEST_F(CacheLeaseTest, EndsAtItsExpiryAndCanBeRenewed) {
   const Handle shorter = PutFor('a', absl::Hours(1));
   const Handle renewed = PutFor('b', absl::Hours(1));
   Advance(absl::Minutes(59));
@@ -51,7 +51,7 @@ TEST_F(CacheLeaseTest, EndsOnTheDotAndCanBeRenewed) {
   EXPECT_OK(Touch(renewed));
 }
 
-TEST_F(CacheLeaseTest, CanBeRenewedSoThatItOnlyGrows) {
+TEST_F(CacheLeaseTest, ARenewalCanBeLimitedToLongerLeases) {
   const Handle handle = PutFor('a', absl::Hours(3));
   const auto lengthen = [&](absl::Duration lease) {
     EXPECT_OK(cache_->Renew(kTenant, handle, lease, Renewal::kLengthen));
@@ -68,7 +68,7 @@ TEST_F(CacheLeaseTest, CanBeRenewedSoThatItOnlyGrows) {
   EXPECT_THAT(lengthen(absl::Hours(4)), is_about(absl::Hours(4)));
 }
 
-TEST_F(CacheLeaseTest, EveryUseExtendsItByItsLength) {
+TEST_F(CacheLeaseTest, EveryUseExtendsTheLeaseByItsLength) {
   const Handle handle = PutFor('a', absl::Hours(3));
   for (int i = 0; i < 10; ++i) {
     Advance(absl::Hours(2));
@@ -85,7 +85,7 @@ TEST_F(CacheLeaseTest, EveryUseExtendsItByItsLength) {
   EXPECT_EQ(ReasonGone(handle), kReasonHandleExpired);
 }
 
-TEST_F(CacheLeaseTest, DescribingAndListingIsNoUse) {
+TEST_F(CacheLeaseTest, DescribingAndListingDoNotExtendTheLease) {
   const Handle handle = PutFor('a', absl::Hours(3));
   const absl::Time end = EndOf(handle);
   Advance(absl::Hours(2));
@@ -94,7 +94,7 @@ TEST_F(CacheLeaseTest, DescribingAndListingIsNoUse) {
   EXPECT_EQ(EndOf(handle), end);
 }
 
-TEST_F(CacheLeaseTest, RunsFromTheEndOfAUseAndDoesNotEndInIt) {
+TEST_F(CacheLeaseTest, StartsAtTheEndOfAUseAndDoesNotEndDuringIt) {
   const Handle handle = PutFor('a', absl::Hours(3));
   {
     ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, handle));
@@ -112,7 +112,7 @@ TEST_F(CacheLeaseTest, RunsFromTheEndOfAUseAndDoesNotEndInIt) {
   EXPECT_EQ(DeviceUnits(), 0u);
 }
 
-TEST_F(CacheLeaseTest, TheUseOfAReplacedVersionCounts) {
+TEST_F(CacheLeaseTest, AUseOfAReplacedVersionExtendsTheLease) {
   const Handle handle = PutFor('a', absl::Hours(3));
   std::optional<FactorCache::Pin> old_version;
   {
@@ -127,14 +127,14 @@ TEST_F(CacheLeaseTest, TheUseOfAReplacedVersionCounts) {
   EXPECT_THAT(EndOf(handle), IsAbout(WallNow() + absl::Hours(3)));
 }
 
-TEST_F(CacheLeaseTest, AReleaseEndsItThoughItIsInUse) {
+TEST_F(CacheLeaseTest, AReleaseEndsTheLeaseOfAFactorInUse) {
   const Handle handle = PutFor('a', absl::Hours(3));
   ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, handle));
   ASSERT_OK(cache_->Release(kTenant, handle));
   EXPECT_EQ(ReasonGone(handle), kReasonHandleReleased);
 }
 
-TEST_F(CacheLeaseTest, TheLongestLifeEndsWhateverUsesTheFactor) {
+TEST_F(CacheLeaseTest, TheMaximumLifeEndsDespiteUses) {
   const Handle handle = PutFor('a', absl::Hours(6), absl::Hours(10));
   const absl::Time life_end = cache_->Describe(kTenant, handle)->create_time + absl::Hours(10);
   Advance(absl::Hours(5));
@@ -156,7 +156,7 @@ TEST_F(CacheLeaseTest, TheLongestLifeEndsWhateverUsesTheFactor) {
   EXPECT_EQ(DeviceUnits(), 0u);
 }
 
-TEST_F(CacheLeaseTest, ALifeShorterThanTheLeaseEndsFirst) {
+TEST_F(CacheLeaseTest, AMaximumLifeShorterThanTheLeaseEndsFirst) {
   const Handle handle = PutFor('a', absl::Hours(100), absl::Hours(10));
   EXPECT_THAT(EndOf(handle), IsAbout(WallNow() + absl::Hours(10)));
   Advance(absl::Hours(10));

@@ -22,7 +22,7 @@ using testing::Threads;
 class CacheMemoryTest : public CacheTest {
  protected:
   // The state of the cache that its users can observe.
-  struct Seen {
+  struct State {
     std::vector<std::tuple<std::string, int64_t, int64_t>> listed;  // handle, version, fill
     std::vector<std::tuple<std::string, int64_t, int64_t>> named;
     std::array<std::pair<int64_t, int64_t>, 2> tiers;
@@ -31,24 +31,24 @@ class CacheMemoryTest : public CacheTest {
     size_t host_bytes = 0;
     size_t idle_bytes = 0;
 
-    friend bool operator==(const Seen&, const Seen&) = default;
+    friend bool operator==(const State&, const State&) = default;
   };
-  Seen Look() {
-    Seen seen;
+  State ReadState() {
+    State state;
     int64_t next = 0;
     for (const FactorInfo& info : cache_->List(kTenant, "", 0, 100, &next)) {
-      seen.listed.emplace_back(info.handle.ToString(), info.version, info.summary.n);
+      state.listed.emplace_back(info.handle.ToString(), info.version, info.summary.n);
     }
     for (const FactorInfo& info : cache_->List(kTenant, kName, 0, 100, &next)) {
-      seen.named.emplace_back(info.handle.ToString(), info.version, info.summary.n);
+      state.named.emplace_back(info.handle.ToString(), info.version, info.summary.n);
     }
     const std::array<TierState, 2> tiers = cache_->tiers();
-    for (size_t i = 0; i < tiers.size(); ++i) seen.tiers[i] = {tiers[i].entries, tiers[i].bytes};
-    seen.size = cache_->size();
-    seen.device_bytes = slot().budget->reserved();
-    seen.host_bytes = pool_->host_budget().reserved();
-    seen.idle_bytes = slot().idle_bytes;
-    return seen;
+    for (size_t i = 0; i < tiers.size(); ++i) state.tiers[i] = {tiers[i].entries, tiers[i].bytes};
+    state.size = cache_->size();
+    state.device_bytes = slot().budget->reserved();
+    state.host_bytes = pool_->host_budget().reserved();
+    state.idle_bytes = slot().idle_bytes;
+    return state;
   }
 
   static InsertOptions Options(const std::string& request_id = "") {
@@ -89,7 +89,7 @@ class CacheMemoryTest : public CacheTest {
     for (const FactorInfo& info : cache_->List(kTenant, "", 0, 100, &next)) {
       EXPECT_OK(cache_->Release(kTenant, info.handle));
     }
-    EXPECT_EQ(Look(), Seen());
+    EXPECT_EQ(ReadState(), State());
   }
 
   static constexpr int kUnits = 4;
@@ -99,7 +99,7 @@ class CacheMemoryTest : public CacheTest {
 TEST_F(CacheMemoryTest, Insert) {
   Start(kUnits, kUnits);
   Put('a', kUnit, 0, Options());
-  const Seen before = Look();
+  const State before = ReadState();
   NewFactor factor;
   EXPECT_GT(
       RefuseEach(
@@ -111,7 +111,7 @@ TEST_F(CacheMemoryTest, Insert) {
           [&] { cache_->Insert(std::move(factor), Options("a request id, not short either")); },
           [&] {
             factor = {};
-            EXPECT_EQ(Look(), before);
+            EXPECT_EQ(ReadState(), before);
             // The request ID is not claimed either.
             EXPECT_FALSE(
                 cache_->request_ids().Await(kTenant, "a request id, not short either", nullptr));
@@ -121,11 +121,11 @@ TEST_F(CacheMemoryTest, Insert) {
   ExpectWorks();
 }
 
-TEST_F(CacheMemoryTest, InsertOfWhatWasClaimed) {
+TEST_F(CacheMemoryTest, InsertWithAClaimedRequestId) {
   Start(kUnits, kUnits);
   const std::string id = "a request id, not short either";
   ASSERT_OK(cache_->ClaimRequest(kTenant, id));
-  const Seen before = Look();
+  const State before = ReadState();
   NewFactor factor;
   EXPECT_GT(
       RefuseEach(
@@ -137,7 +137,7 @@ TEST_F(CacheMemoryTest, InsertOfWhatWasClaimed) {
           [&] { cache_->Insert(std::move(factor), Options(id)); },
           [&] {
             factor = {};
-            EXPECT_EQ(Look(), before);
+            EXPECT_EQ(ReadState(), before);
             EXPECT_EQ(cache_->ClaimRequest(kTenant, id).status().code(), absl::StatusCode::kAborted)
                 << "the claim stands";
           }),
@@ -152,7 +152,7 @@ TEST_F(CacheMemoryTest, InsertOfWhatWasClaimed) {
 TEST_F(CacheMemoryTest, Replace) {
   Start(kUnits, kUnits);
   const Handle handle = Put('a', kUnit, 0, Options());
-  const Seen before = Look();
+  const State before = ReadState();
   NewFactor factor;
   EXPECT_GT(RefuseEach(
                 [&] {
@@ -163,7 +163,7 @@ TEST_F(CacheMemoryTest, Replace) {
                 [&] { (void)cache_->Replace(kTenant, handle, std::move(factor)); },
                 [&] {
                   factor = {};
-                  EXPECT_EQ(Look(), before);
+                  EXPECT_EQ(ReadState(), before);
                 }),
             0);
   EXPECT_EQ(cache_->Describe(kTenant, handle)->version, 2);
@@ -175,9 +175,9 @@ TEST_F(CacheMemoryTest, Release) {
   Start(kUnits, kUnits);
   Put('a', kUnit, 0, Options());
   const Handle handle = Put('b', kUnit, 0, Options());
-  const Seen before = Look();
+  const State before = ReadState();
   RefuseEach([] {}, [&] { (void)cache_->Release(kTenant, handle); },
-             [&] { EXPECT_EQ(Look(), before); });
+             [&] { EXPECT_EQ(ReadState(), before); });
   EXPECT_EQ(ReasonGone(handle), kReasonHandleReleased);
   ExpectWorks();
 }
@@ -185,24 +185,24 @@ TEST_F(CacheMemoryTest, Release) {
 TEST_F(CacheMemoryTest, Acquire) {
   Start(kUnits, kUnits);
   const Handle handle = Put('a', kUnit, 0, Options());
-  const Seen before = Look();
+  const State before = ReadState();
   EXPECT_GT(
       RefuseEach([] {}, [&] { (void)cache_->Acquire("nobody who has a factor here", handle); },
-                 [&] { EXPECT_EQ(Look(), before); }),
+                 [&] { EXPECT_EQ(ReadState(), before); }),
       0);
   auto pin = cache_->Acquire(kTenant, handle);
   ASSERT_OK(pin);
   RefuseAfter(0, Threads::kThis);
   { const FactorCache::Pin gone = *std::move(pin); }  // the pin's destructor must not allocate
   StopRefusing();
-  EXPECT_EQ(Look(), before);
+  EXPECT_EQ(ReadState(), before);
   ExpectWorks();
 }
 
 TEST_F(CacheMemoryTest, Sweep) {
   Start(kUnits, kUnits);
   Put('a', kUnit, 0, Options());
-  const Seen before = Look();
+  const State before = ReadState();
   EXPECT_GT(RefuseEach(
                 [&] {
                   InsertOptions soon = Options();
@@ -213,7 +213,7 @@ TEST_F(CacheMemoryTest, Sweep) {
                 [&] { cache_->Sweep(); }, [&] { cache_->Sweep(); }),
             0);
   Sweep();
-  EXPECT_EQ(Look(), before);
+  EXPECT_EQ(ReadState(), before);
   ExpectWorks();
 }
 

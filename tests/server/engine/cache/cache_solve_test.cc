@@ -70,7 +70,7 @@ class CacheSolveTest : public CacheTest {
   }
 };
 
-TEST_F(CacheSolveTest, ThreeMoreFactorsThanFitAllStillSolve) {
+TEST_F(CacheSolveTest, FactorsBeyondDeviceMemoryStillSolve) {
   const size_t units = kFit * kPerFactor / kUnit + 1;
   Start(/*device_units=*/units, /*host_units=*/64);
   std::vector<Handle> handles;

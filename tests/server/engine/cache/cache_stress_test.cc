@@ -112,7 +112,7 @@ class CacheStressTest : public CacheTest {
   std::vector<Handle> handles_ ABSL_GUARDED_BY(mutex_) = std::vector<Handle>(kSlots);
 };
 
-TEST_F(CacheStressTest, NothingIsTornOrLeft) {
+TEST_F(CacheStressTest, ConcurrentUsesSeeWholeFactorsAndLeakNothing) {
   Start(/*device_units=*/10, /*host_units=*/12);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {

@@ -72,7 +72,7 @@ TEST_F(FactorCacheTest, DescribesAnInsertedFactor) {
   EXPECT_EQ(cache_->tiers()[0].bytes, static_cast<int64_t>(kUnit));
 }
 
-TEST_F(FactorCacheTest, KeepsNoMoreReservedThanTheFactorHas) {
+TEST_F(FactorCacheTest, ReservesOnlyTheBytesOfTheFactor) {
   ASSERT_OK_AND_ASSIGN(NewFactor factor, Make('a'));
   auto more = factor.slot->budget->TryReserve(2 * kUnit);
   ASSERT_TRUE(more);
@@ -114,7 +114,7 @@ TEST_F(FactorCacheTest, OnlyTheOwnerGetsTheCauseOfARemoval) {
   EXPECT_EQ(Misses("released"), 1);
 }
 
-TEST_F(FactorCacheTest, AReleasedFactorLivesAsLongAsItsPins) {
+TEST_F(FactorCacheTest, AReleasedFactorLivesUntilItsPinsEnd) {
   const Handle handle = Put('a');
   {
     ASSERT_OK_AND_ASSIGN(FactorCache::Pin first, cache_->Acquire(kTenant, handle));
@@ -137,7 +137,7 @@ TEST_F(FactorCacheTest, AReleasedFactorLivesAsLongAsItsPins) {
   EXPECT_EQ(Evictions("released"), 1);
 }
 
-TEST_F(FactorCacheTest, ReplaceGivesEachCallOneVersionWhole) {
+TEST_F(FactorCacheTest, EachCallSeesOneWholeVersionDuringReplace) {
   const Handle handle = Put('a');
   {
     ASSERT_OK_AND_ASSIGN(FactorCache::Pin old_pin, cache_->Acquire(kTenant, handle));
@@ -160,7 +160,7 @@ TEST_F(FactorCacheTest, ReplaceGivesEachCallOneVersionWhole) {
   EXPECT_EQ(cache_->size(), 1u);
 }
 
-TEST_F(FactorCacheTest, ReplaceOfAGoneHandleGivesTheNewFactorBack) {
+TEST_F(FactorCacheTest, ReplaceOfARemovedHandleReturnsTheNewFactor) {
   const Handle handle = Put('a');
   EXPECT_OK(cache_->Release(kTenant, handle));
   ASSERT_OK_AND_ASSIGN(NewFactor next, Make('b'));
@@ -170,7 +170,7 @@ TEST_F(FactorCacheTest, ReplaceOfAGoneHandleGivesTheNewFactorBack) {
   EXPECT_EQ(device().counting_memory().live_bytes(), 0u);
 }
 
-TEST_F(FactorCacheTest, ARequestIdNamesOneFactor) {
+TEST_F(FactorCacheTest, ARequestIdBelongsToOneFactor) {
   const InsertOptions options{
       .tenant = "alice", .name = "", .request_id = "r1", .lease = absl::Minutes(1)};
   ASSERT_OK_AND_ASSIGN(auto first, cache_->ClaimRequest("alice", "r1"));
@@ -244,7 +244,7 @@ TEST_F(FactorCacheTest, FactorsWithoutACopyAreLostWithTheirDevice) {
   EXPECT_EQ(DeviceUnits(), 0u);
 }
 
-TEST_F(FactorCacheTest, EmptyFactorsAreFactorsToo) {
+TEST_F(FactorCacheTest, EmptyFactorsAreCached) {
   ASSERT_OK_AND_ASSIGN(NewFactor factor, Make('\0', FactorCache::kEntryBytes));
   const FactorInfo info =
       cache_->Insert(std::move(factor),
@@ -284,7 +284,7 @@ TEST_F(FactorCacheTest, MemoryIsFreedBeforeItsReservation) {
   EXPECT_EQ(memory.reserved_at_release(), kUnit);
 }
 
-TEST_F(FactorCacheTest, EmptyFactorsFillTheBudgetToo) {
+TEST_F(FactorCacheTest, EmptyFactorsUseTheBudget) {
   const Handle first = Put('\0', FactorCache::kEntryBytes);
   const size_t fit = slot().budget->limit() / FactorCache::kEntryBytes;
   const size_t host_fit = pool_->host_budget().limit() / FactorCache::kEntryBytes;

@@ -63,7 +63,7 @@ TEST_F(HandleTableTest, OnlyTheOwnerGetsTheCauseOfARemoval) {
   EXPECT_EQ(table_.size(), 0);
 }
 
-TEST_F(HandleTableTest, ALeaseDoesNotEndDuringAUseAndTheLifeDoes) {
+TEST_F(HandleTableTest, AUseDelaysTheEndOfTheLeaseButNotOfTheLife) {
   Entry& entry = Insert("a", "", absl::Minutes(1), absl::Minutes(3));
   EXPECT_TRUE(IsFound(entry.handle, "a", start_ + absl::Seconds(59)));
   EXPECT_EQ(MissAt(entry.handle, "a", start_ + absl::Minutes(1)), CacheMiss::kExpired);
@@ -76,7 +76,7 @@ TEST_F(HandleTableTest, ALeaseDoesNotEndDuringAUseAndTheLifeDoes) {
   EXPECT_EQ(table_.FirstEnded(start_ + absl::Minutes(3)), &entry);
 }
 
-TEST_F(HandleTableTest, AClockThatIsSetBackShortensNoLease) {
+TEST_F(HandleTableTest, ALeaseIsNotShortenedWhenTheClockIsSetBack) {
   Entry& entry = Insert("a", "", absl::Minutes(1));
   EXPECT_EQ(entry.LeaseFrom(start_ - absl::Hours(1)), start_ + absl::Minutes(1));
 }

@@ -48,7 +48,7 @@ TEST(HandleTest, RefusesEverythingElse) {
   EXPECT_TRUE(Handle::Parse("aaaaaaaaaaaaaaaaaaaaaaaaae").has_value());
 }
 
-TEST(TombstonesTest, RemembersTheLatest) {
+TEST(TombstonesTest, StoresTheLatest) {
   Tombstones tombstones(/*capacity=*/2);
   const Handle handles[] = {Handle::Random(), Handle::Random(), Handle::Random()};
   EXPECT_EQ(tombstones.Find(handles[0]), nullptr);

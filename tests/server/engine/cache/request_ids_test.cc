@@ -73,7 +73,7 @@ TEST(RequestIdsTest, WaitersAreNotifiedOnceWhenTheClaimEnds) {
   EXPECT_FALSE(ids.IsAwaited(kTenant, kId));
 }
 
-TEST(RequestIdsTest, AWaiterThatIsGoneIsSkipped) {
+TEST(RequestIdsTest, ADestroyedWaiterIsSkipped) {
   RequestIds ids;
   ids.Claim(kTenant, kId);
   EXPECT_TRUE(ids.Await(kTenant, kId, std::make_shared<Waiter>()));
@@ -81,7 +81,7 @@ TEST(RequestIdsTest, AWaiterThatIsGoneIsSkipped) {
   EXPECT_EQ(ids.Claim(kTenant, kId).before, RequestIds::State::kFree);
 }
 
-TEST(RequestIdsTest, AFactorWithoutAnIdHasNoPlace) {
+TEST(RequestIdsTest, AFactorWithoutAnIdIsNotStored) {
   RequestIds ids;
   ids.Complete(RequestIds::Node(kTenant, ""), Handle::Random());
   EXPECT_EQ(ids.Claim(kTenant, "").before, RequestIds::State::kFree);

@@ -36,7 +36,7 @@ class CacheTenantLoadsTest : public CacheTest {
 
 constexpr auto kOne = static_cast<int64_t>(size_t{32} << 10);
 
-TEST_F(CacheTenantLoadsTest, CountsFactorsWhereTheyAre) {
+TEST_F(CacheTenantLoadsTest, CountsFactorsByTier) {
   Start(/*device_units=*/2, /*host_units=*/4);
   const Handle first = PutFor("a", 'a');
   PutFor("b", 'b');
@@ -66,7 +66,7 @@ TEST_F(CacheTenantLoadsTest, AReplacedFactorCountsOnceWithItsOwnBytes) {
   EXPECT_EQ(OnDevice(loads_.Of("a")), 3 * kOne);
 }
 
-TEST_F(CacheTenantLoadsTest, APartThatIsNotListedCountsWithItsBytesAlone) {
+TEST_F(CacheTenantLoadsTest, AnUnlistedPartCountsOnlyItsBytes) {
   Start(/*device_units=*/8, /*host_units=*/4);
   PutFor("a", 'a');
   const Handle part =

@@ -32,7 +32,7 @@ class TieredStoreTest : public CacheTest {
   }
 };
 
-TEST_F(TieredStoreTest, PressureMovesTheLeastRecentlyUsedToTheHostAndUseBringsItBack) {
+TEST_F(TieredStoreTest, PressureDemotesTheLeastRecentlyUsedFactorAndUsePromotesIt) {
   Start(/*device_units=*/2, /*host_units=*/4);
   const Handle a = Put('a');
   const Handle b = Put('b');
@@ -90,7 +90,7 @@ class FixedMemory final : public MemoryResource {
   std::atomic<int> live_ = 0;
 };
 
-TEST_F(TieredStoreTest, AFactorThatCannotBeCopiedGoesAtOnce) {
+TEST_F(TieredStoreTest, AFactorThatCannotBeCopiedIsEvictedAtOnce) {
   static FixedMemory fixed;  // outlives the cache
   Start(/*device_units=*/2, /*host_units=*/1);
   Put('h');
@@ -129,7 +129,7 @@ TEST_F(TieredStoreTest, TwoPinsOfAFactorInHostMemoryMoveItOnce) {
   EXPECT_EQ(DeviceUnits(), 1u) << "the second's room was given back";
 }
 
-TEST_F(TieredStoreTest, WhatIsInUseStays) {
+TEST_F(TieredStoreTest, PinnedFactorsStay) {
   Start(/*device_units=*/3, /*host_units=*/8);
   const Handle a = Put('a');
   const Handle b = Put('b');
@@ -145,7 +145,7 @@ TEST_F(TieredStoreTest, WhatIsInUseStays) {
   EXPECT_EQ(TierOf(b), Tier::kHost);
 }
 
-TEST_F(TieredStoreTest, WhatIsLargerThanTheBudgetIsNotWorthRetrying) {
+TEST_F(TieredStoreTest, AFactorLargerThanTheBudgetHasNoRetryDelay) {
   Start(/*device_units=*/3, /*host_units=*/8);
   const auto refused = cache_->ReserveOnDevice(slot(), 3 * kUnit + 1);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
@@ -185,7 +185,7 @@ TEST_F(TieredStoreTest, WithoutHostMemoryTheFactorItselfIsEvicted) {
   EXPECT_EQ(DeviceUnits(), 2u);
 }
 
-TEST_F(TieredStoreTest, AFactorThatCannotBeCopiedGoes) {
+TEST_F(TieredStoreTest, AFactorThatCannotBeCopiedIsEvicted) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   host_memory_.counting().FailAllocations(1);
@@ -195,7 +195,7 @@ TEST_F(TieredStoreTest, AFactorThatCannotBeCopiedGoes) {
   EXPECT_EQ(HostUnits(), 0u);
 }
 
-TEST_F(TieredStoreTest, ExpiredFactorsGoBeforeLivingOnesMove) {
+TEST_F(TieredStoreTest, ExpiredFactorsAreRemovedBeforeOthersMove) {
   Start(/*device_units=*/2, /*host_units=*/4);
   const Handle living = Put('a');
   const Handle expired =
@@ -206,7 +206,7 @@ TEST_F(TieredStoreTest, ExpiredFactorsGoBeforeLivingOnesMove) {
   EXPECT_EQ(TierOf(living), Tier::kDevice);
 }
 
-TEST_F(TieredStoreTest, APinThatComesDuringTheMoveKeepsTheFactorWhereItIs) {
+TEST_F(TieredStoreTest, APinDuringTheMoveKeepsTheFactorOnItsDevice) {
   Start(/*device_units=*/2, /*host_units=*/4);
   const Handle a = Put('a');
   const Handle b = Put('b');
@@ -247,7 +247,7 @@ TEST_F(TieredStoreTest, AReleaseDuringTheMoveFreesEverything) {
   EXPECT_EQ(device().counting_memory().live_bytes(), 0u);
 }
 
-TEST_F(TieredStoreTest, ACorruptCopyIsDataLossOnceAndThenGone) {
+TEST_F(TieredStoreTest, ACorruptCopyIsReportedOnceAndRemoved) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   Put('b');
@@ -315,7 +315,7 @@ TEST_F(TieredStoreTest, AFactorInHostMemoryOutlivesItsDevice) {
   EXPECT_EQ(HostUnits(), 0u);
 }
 
-TEST_F(TieredStoreTest, ADeviceLostDuringTheMoveTakesTheFactorWithIt) {
+TEST_F(TieredStoreTest, ADeviceLostDuringTheMoveLosesTheFactor) {
   Start(/*device_units=*/1, /*host_units=*/4);
   const Handle a = Put('a');
   host_memory_.gate().Close();

@@ -108,7 +108,7 @@ TEST_F(DevicePoolTest, ChoosesByNameOrLeastLoad) {
 }
 
 // Each chosen device gets a job that remains in the upload phase.
-TEST_F(DevicePoolTest, UploadsUnderWayCountAndAFasterDeviceGetsMore) {
+TEST_F(DevicePoolTest, UploadsInFlightCountAndAFasterDeviceGetsMore) {
   Add(DeviceKind::kCuda, "fast");
   Add(DeviceKind::kCuda, "slow");
   Create();
@@ -158,7 +158,7 @@ TEST_F(DevicePoolTest, PrefersFreeMemoryToEvictions) {
   EXPECT_EQ(chosen_for(2000), "cuda:0") << "none has room: the least loaded";
 }
 
-TEST_F(DevicePoolTest, PassesOverDevicesThatCannot) {
+TEST_F(DevicePoolTest, SkipsDevicesThatLackTheMethod) {
   Add(DeviceKind::kCuda, "cuda:0");
   Add(DeviceKind::kCuda, "cuda:1");
   Create();
@@ -182,7 +182,7 @@ TEST_F(DevicePoolTest, ARefusalNamesTheDevices) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("host, cuda:0"));
 }
 
-TEST_F(DevicePoolTest, PassesOverFencedDevices) {
+TEST_F(DevicePoolTest, SkipsFencedDevices) {
   testing::FakeDevice* first = Add(DeviceKind::kCuda, "cuda:0");
   testing::FakeDevice* second = Add(DeviceKind::kCuda, "cuda:1");
   Create();
@@ -197,7 +197,7 @@ TEST_F(DevicePoolTest, PassesOverFencedDevices) {
   EXPECT_EQ(pool_->Choose("").status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(DevicePoolTest, NeedsADeviceAndItsContexts) {
+TEST_F(DevicePoolTest, RequiresADeviceAndItsContexts) {
   EXPECT_EQ(DevicePool::Create({}, {}).status().code(), absl::StatusCode::kInvalidArgument);
   Add(DeviceKind::kCuda, "cuda:0")->BreakDown();
   EXPECT_EQ(DevicePool::Create(std::move(devices_), {}).status().code(),

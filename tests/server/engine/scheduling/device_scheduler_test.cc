@@ -113,7 +113,7 @@ TEST_F(DeviceSchedulerTest, RunsInTheOrderOfSubmission) {
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3));
 }
 
-TEST_F(DeviceSchedulerTest, RunsOneJobPerStreamSideBySideOnContextsOfTheirOwn) {
+TEST_F(DeviceSchedulerTest, RunsOneJobPerStreamConcurrentlyOnSeparateContexts) {
   Start(/*streams=*/3);
   Mutex mutex;
   std::set<ExecutionContext*> contexts;
@@ -147,7 +147,7 @@ TEST_F(DeviceSchedulerTest, RefusesWhenTheQueueIsFull) {
   EXPECT_EQ(refused->runs + refused->drops, 0);
 }
 
-TEST_F(DeviceSchedulerTest, DropsAtTheDeadlineThoughEveryWorkerIsBusy) {
+TEST_F(DeviceSchedulerTest, DropsAtTheDeadlineWhileEveryWorkerIsBusy) {
   Start(/*streams=*/1);
   auto blocker = SubmitBlocker();
   // After the first drop, the thread that drops late jobs waits. The next deadlines must wake it.
@@ -171,7 +171,7 @@ TEST_F(DeviceSchedulerTest, DropsAtTheDeadlineThoughEveryWorkerIsBusy) {
   EXPECT_EQ(later->runs + earlier->runs, 0);
 }
 
-TEST_F(DeviceSchedulerTest, DoesNotRunAJobThatCameTooLate) {
+TEST_F(DeviceSchedulerTest, DoesNotRunAJobAfterItsDeadline) {
   Start(/*streams=*/1);
   auto late = Submit(nullptr, Job::Clock::now() - milliseconds(1));
   late->ended.Wait();
@@ -179,7 +179,7 @@ TEST_F(DeviceSchedulerTest, DoesNotRunAJobThatCameTooLate) {
   EXPECT_EQ(late->status.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(DeviceSchedulerTest, RemoveTakesAQueuedJobBackForGood) {
+TEST_F(DeviceSchedulerTest, ARemovedJobNeverRuns) {
   Start(/*streams=*/1);
   auto blocker = SubmitBlocker();
   const Job* running = last_;
@@ -210,7 +210,7 @@ TEST_F(DeviceSchedulerTest, CountsTheJobsAhead) {
   EXPECT_EQ(scheduler_->JobsAhead(second), 0u);
 }
 
-TEST_F(DeviceSchedulerTest, HoldsNothingOfAJobThatRan) {
+TEST_F(DeviceSchedulerTest, ReleasesAJobAfterItRan) {
   Start(/*streams=*/1);
   Submit()->gone.Wait();  // hangs if the scheduler keeps a reference
 }
@@ -231,7 +231,7 @@ TEST_F(DeviceSchedulerTest, ReportsItsLoad) {
   EXPECT_GT(load.backlog_seconds, 500.0 / 3);
 }
 
-TEST_F(DeviceSchedulerTest, LongJobsLeaveAStreamToSmallOnes) {
+TEST_F(DeviceSchedulerTest, LongJobsLeaveAStreamForSmallJobs) {
   Start(/*streams=*/2);
   SubmitBlocker(/*predicted_seconds=*/10);
   const auto second = Submit(nullptr, Job::Clock::time_point::max(), /*predicted_seconds=*/10);
@@ -243,7 +243,7 @@ TEST_F(DeviceSchedulerTest, LongJobsLeaveAStreamToSmallOnes) {
   EXPECT_EQ(second->runs, 1);
 }
 
-TEST_F(DeviceSchedulerTest, StopDropsTheQueueAndWaitsForWhatRuns) {
+TEST_F(DeviceSchedulerTest, StopDropsTheQueueAndWaitsForRunningJobs) {
   Start(/*streams=*/1);
   auto blocker = SubmitBlocker();
   auto queued = Submit();
@@ -279,7 +279,7 @@ TEST_F(DeviceSchedulerTest, AFencedDeviceDropsItsQueueAndRefuses) {
   EXPECT_THAT(ReasonOf(last_status_), Optional(std::string(kReasonDeviceLost)));
 }
 
-TEST_F(DeviceSchedulerTest, NeedsAllItsContexts) {
+TEST_F(DeviceSchedulerTest, RequiresAllItsContexts) {
   EXPECT_EQ(DeviceScheduler::Create(&device_, {.streams = -1}).status().code(),
             absl::StatusCode::kInvalidArgument);
   device_.BreakDown();

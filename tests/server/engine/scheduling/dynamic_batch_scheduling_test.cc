@@ -134,7 +134,7 @@ TEST_F(DynamicBatchSchedulingTest, AnIdleDeviceStartsAtOnce) {
   EXPECT_THAT(recorder_.waited(), ElementsAre(microseconds(0)));
 }
 
-TEST_F(DynamicBatchSchedulingTest, WhatIsQueuedRunsTogetherByGroup) {
+TEST_F(DynamicBatchSchedulingTest, QueuedJobsOfAGroupRunTogether) {
   Start(1, 8);
   Block();
   Submit("a");
@@ -149,7 +149,7 @@ TEST_F(DynamicBatchSchedulingTest, WhatIsQueuedRunsTogetherByGroup) {
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a", "b", "c"), ElementsAre("B", "C")));
 }
 
-TEST_F(DynamicBatchSchedulingTest, TenantsTakeTurnsWhereTooManyWait) {
+TEST_F(DynamicBatchSchedulingTest, TenantsTakeTurnsWhenABatchIsFull) {
   Start(1, 3);
   Block();
   const auto none = Job::Clock::time_point::max();
@@ -163,7 +163,7 @@ TEST_F(DynamicBatchSchedulingTest, TenantsTakeTurnsWhereTooManyWait) {
   EXPECT_THAT(recorder_.batches()[0], ElementsAre("a1", "b1", "c1"));
 }
 
-TEST_F(DynamicBatchSchedulingTest, BesideARunningJobABatchWaitsForMoreJobs) {
+TEST_F(DynamicBatchSchedulingTest, ABatchWaitsForMoreJobsWhileAJobRuns) {
   Start(2, 3, hours(1));
   Block();
   auto first = Submit("a");
@@ -194,7 +194,7 @@ TEST_F(DynamicBatchSchedulingTest, TheWindowEndsByItself) {
   EXPECT_THAT(recorder_.batches(), ElementsAre(ElementsAre("a")));
 }
 
-TEST_F(DynamicBatchSchedulingTest, TheWindowEndsWhereAJobAheadWasTakenByTheOnlyOneAwake) {
+TEST_F(DynamicBatchSchedulingTest, TheWindowEndsWhenTheOnlyActiveWorkerTookAnEarlierJob) {
   Start(3, 8, microseconds(200));
   Block();
   for (int i = 0; i < 50; ++i) {
@@ -205,7 +205,7 @@ TEST_F(DynamicBatchSchedulingTest, TheWindowEndsWhereAJobAheadWasTakenByTheOnlyO
   }
 }
 
-TEST_F(DynamicBatchSchedulingTest, OneThatWaitsCanBeTakenBackOrComeTooLate) {
+TEST_F(DynamicBatchSchedulingTest, AWaitingJobCanBeRemovedOrMissItsDeadline) {
   Start(2, 8, hours(1));
   Block();
   auto taken_back = Submit("a");
@@ -233,7 +233,7 @@ TEST_F(DynamicBatchSchedulingTest, TheWaitForACancelledJobDoesNotCount) {
   EXPECT_THAT(recorder_.waited(), ElementsAre(microseconds(0)));
 }
 
-TEST_F(DynamicBatchSchedulingTest, OnAFencedDeviceEachIsDropped) {
+TEST_F(DynamicBatchSchedulingTest, AFencedDeviceDropsEachJob) {
   Start(1, 8);
   Block();
   auto first = Submit("b");
@@ -247,7 +247,7 @@ TEST_F(DynamicBatchSchedulingTest, OnAFencedDeviceEachIsDropped) {
   EXPECT_THAT(recorder_.batches(), IsEmpty());
 }
 
-TEST_F(DynamicBatchSchedulingTest, StoppingDropsThoseThatWait) {
+TEST_F(DynamicBatchSchedulingTest, StoppingDropsWaitingJobs) {
   Start(2, 8, hours(1));
   Block();
   auto waiting = Submit("a");

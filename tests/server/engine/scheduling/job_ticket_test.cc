@@ -59,7 +59,7 @@ TEST_F(JobTicketTest, AnAbandonedJobLeavesTheQueue) {
   EXPECT_EQ(scheduler_->load().queue_depth, 0u);
 }
 
-TEST_F(JobTicketTest, ARefusedJobIsNotKept) {
+TEST_F(JobTicketTest, ARefusedJobIsDestroyed) {
   JobTicket others[2];
   for (JobTicket& other : others) {
     ASSERT_TRUE(other.Submit(*scheduler_, std::make_shared<HeldJob>()).ok());
@@ -71,7 +71,7 @@ TEST_F(JobTicketTest, ARefusedJobIsNotKept) {
   for (JobTicket& other : others) other.Abandon(start_);
 }
 
-TEST_F(JobTicketTest, ARedeemedJobIsNotTakenBack) {
+TEST_F(JobTicketTest, AStartedJobIsNotRemoved) {
   ASSERT_TRUE(ticket_.Submit(*scheduler_, running_).ok());
   ticket_.ReleaseJob();
   ticket_.Abandon(start_);

@@ -32,7 +32,7 @@ class TestJob final : public Job {
   Event dropped;
 };
 
-TEST(SchedulingMemoryTest, ASubmissionTakesPlaceOrNot) {
+TEST(SchedulingMemoryTest, ASubmissionSucceedsOrChangesNothing) {
   testing::FakeDevice device;
   auto made = DeviceScheduler::Create(&device, {.streams = 1, .queue_capacity = 16});
   ASSERT_TRUE(made.ok());

@@ -73,7 +73,7 @@ TEST(TurnQueueTest, AnItemThatIsRemovedCostsNoTurn) {
   EXPECT_THAT(TakeAll(queue), ElementsAre("a2", "b1"));
 }
 
-TEST(TurnQueueTest, CountsWhatIsAheadByTurns) {
+TEST(TurnQueueTest, CountsTheItemsAheadByTurns) {
   TurnQueue<std::string> queue;
   queue.Add("a", "a1");
   queue.Add("a", "a2");
@@ -85,7 +85,7 @@ TEST(TurnQueueTest, CountsWhatIsAheadByTurns) {
   EXPECT_EQ(queue.Ahead(a3), 4u);
 }
 
-TEST(TurnQueueTest, APlaceIsGivenUpByTheTenantWithTheMost) {
+TEST(TurnQueueTest, TheTenantWithTheMostItemsLosesAPlace) {
   TurnQueue<std::string> queue;
   for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item);
   queue.Add("b", "b1");
@@ -152,7 +152,7 @@ class TaskSchedulerTest : public ::testing::Test {
   TaskScheduler scheduler_{{.name = "test", .threads = kThreads, .capacity = kCapacity}};
 };
 
-TEST_F(TaskSchedulerTest, ASmallTaskRunsWhileAnotherTenantsLargeOnesHoldAllElse) {
+TEST_F(TaskSchedulerTest, ASmallTaskRunsWhileLargeTasksOfAnotherTenantFillTheOtherThreads) {
   const auto large = FillWithLarge();
   EXPECT_EQ(scheduler_.load().queue_depth, kCapacity);
   Submit("B", true, open_)->ran.Wait();
@@ -195,7 +195,7 @@ TEST_F(TaskSchedulerTest, SmallTasksOfTwoTenantsTakeTurns) {
   for (const auto& task : queued) task->ran.Wait();  // the tasks use the local gate
 }
 
-TEST_F(TaskSchedulerTest, AWaitingTaskIsDroppedAtItsDeadlineThoughAllThreadsAreBusy) {
+TEST_F(TaskSchedulerTest, AWaitingTaskIsDroppedAtItsDeadlineWhileAllThreadsAreBusy) {
   const auto large = FillWithLarge();
   EXPECT_TRUE(scheduler_.Remove(large.back().get()));
   const auto late = Make("B", false, open_);
@@ -205,7 +205,7 @@ TEST_F(TaskSchedulerTest, AWaitingTaskIsDroppedAtItsDeadlineThoughAllThreadsAreB
   EXPECT_EQ(late->dropped.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST_F(TaskSchedulerTest, StoppingDropsWhatWaits) {
+TEST_F(TaskSchedulerTest, StoppingDropsWaitingTasks) {
   const auto large = FillWithLarge();
   std::thread stop([this] { scheduler_.Stop(); });
   large.back()->ended.Wait();
@@ -229,7 +229,7 @@ class FewThreads final : public FailpointHandler {
   std::atomic<int> left_;
 };
 
-TEST(FewThreadsTest, WhatLacksAThreadIsNotMadeAndLeavesNone) {
+TEST(FewThreadsTest, ComponentsWithoutThreadsFailAndLeaveNoThread) {
   testing::FakeDevice device;
   for (int threads = 0; threads < 3; ++threads) {
     const FewThreads few(threads);

@@ -44,7 +44,7 @@ class RpcBatchRequestIdTest : public RpcBatchTest {
   bool Awaited() { return core().engine.cache.request_ids().IsAwaited("default", kId); }
 };
 
-TEST_F(RpcBatchRequestIdTest, TheSecondCallHasTheFactorAndTheFiguresOfTheFirst) {
+TEST_F(RpcBatchRequestIdTest, TheSecondCallGetsTheFactorAndMemberDataOfTheFirst) {
   std::vector<Member> members = Mixed();
   members[1].values[0] = 0;
   const Factored first = WithId(members);
@@ -61,7 +61,7 @@ TEST_F(RpcBatchRequestIdTest, TheSecondCallHasTheFactorAndTheFiguresOfTheFirst) 
   EXPECT_TRUE(SolveMembers(second.factor.handle(), {3}, rhs).status.ok());
 }
 
-TEST_F(RpcBatchRequestIdTest, TheFiguresComeFromHostMemoryToo) {
+TEST_F(RpcBatchRequestIdTest, TheMemberDataCanComeFromHostMemory) {
   const Factored first = WithId(Mixed());
   Idle();
   DeviceSlot& slot = *core().engine.devices.slots()[0];
@@ -73,7 +73,7 @@ TEST_F(RpcBatchRequestIdTest, TheFiguresComeFromHostMemoryToo) {
   ExpectHeldSoon(evicted);
 }
 
-TEST_F(RpcBatchRequestIdTest, TheVersionThatTookItsPlaceHasTheId) {
+TEST_F(RpcBatchRequestIdTest, AReplacingVersionKeepsTheId) {
   const std::vector<Member> members = Mixed();
   const Factored first = WithId(members);
   std::vector<Member> next = members;
@@ -122,7 +122,7 @@ TEST_F(RpcBatchRequestIdTest, TheWorkOutlivesAClientThatLeft) {
   WaitUntil([this] { return Held().calls == 0; }, "no call left");
 }
 
-TEST_F(RpcBatchRequestIdTest, AFailureLeavesTheIdToAWaitingCall) {
+TEST_F(RpcBatchRequestIdTest, AWaitingCallClaimsTheIdAfterAFailure) {
   std::vector<Member> members = Mixed();
   Encoded wrong = Encode(members);
   wrong.data.resize(wrong.data.size() - 8);
@@ -132,7 +132,7 @@ TEST_F(RpcBatchRequestIdTest, AFailureLeavesTheIdToAWaitingCall) {
   EXPECT_TRUE(WithId(members).status.ok());
 }
 
-TEST_F(RpcBatchRequestIdTest, ABatchOfNothingHasNoFigures) {
+TEST_F(RpcBatchRequestIdTest, AnEmptyBatchHasNoMemberData) {
   const Factored first = WithId({});
   ASSERT_TRUE(first.status.ok()) << first.status.error_message();
   const Factored second = WithId({});
@@ -141,7 +141,7 @@ TEST_F(RpcBatchRequestIdTest, ABatchOfNothingHasNoFigures) {
   EXPECT_EQ(second.figures, "");
 }
 
-TEST_F(RpcBatchRequestIdTest, TheIdOfASingleMatrixIsRefusedAndTheOtherWayRound) {
+TEST_F(RpcBatchRequestIdTest, AnIdOfAMatrixIsRefusedForABatchAndViceVersa) {
   const auto factorize = [this] {
     grpc::ClientContext context;
     auto stream = stub().Factorize(&context);
@@ -165,7 +165,7 @@ TEST_F(RpcBatchRequestIdTest, TheIdOfASingleMatrixIsRefusedAndTheOtherWayRound) 
                 "header.cache.request_id: this id belongs to the factor of a batch");
 }
 
-TEST_F(RpcBatchRequestIdTest, FiguresThatDoNotFitAreRefused) {
+TEST_F(RpcBatchRequestIdTest, MemberDataThatDoesNotFitIsRefused) {
   ASSERT_TRUE(WithId(Mixed()).status.ok());
   const Holdings held = Idle();
   absl::StatusOr<Reservation> rest = core().engine.cache.ReserveOnHost(

@@ -112,7 +112,7 @@ class RpcBatchSolveTest : public RpcBatchTest {
   }
 };
 
-TEST_F(RpcBatchSolveTest, AnswersAsTheTwoCallsDo) {
+TEST_F(RpcBatchSolveTest, OneCallAnswersLikeFactorizeAndSolve) {
   const Encoded batch = Encode(Mixed());
   const Encoded rhs = Encode(Sides(), Systems());
   v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
@@ -163,7 +163,7 @@ TEST_F(RpcBatchSolveTest, WithoutALeaseNothingIsKept) {
   ExpectHeldSoon(before_);
 }
 
-TEST_F(RpcBatchSolveTest, ASingularMemberSpoilsItself) {
+TEST_F(RpcBatchSolveTest, ASingularMemberAffectsOnlyItself) {
   std::vector<Member> members = Mixed();
   members[1].values[0] = 0;
   const Encoded batch = Encode(members);
@@ -198,7 +198,7 @@ TEST_F(RpcBatchSolveTest, MembersAreCountedByDeviceAndWork) {
   EXPECT_EQ(sample("crout_batch_singular_members_total{device=\"cuda:0\"}"), 2);
 }
 
-TEST_F(RpcBatchSolveTest, NothingIsABatchToo) {
+TEST_F(RpcBatchSolveTest, AnEmptyBatchIsSolved) {
   const Encoded batch = Encode({});
   const Encoded rhs = Encode({});
   v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
@@ -211,7 +211,7 @@ TEST_F(RpcBatchSolveTest, NothingIsABatchToo) {
   EXPECT_EQ(downloaded.data, "");
 }
 
-TEST_F(RpcBatchSolveTest, WhatIsDeclaredHasToHold) {
+TEST_F(RpcBatchSolveTest, WrongDeclarationsAreRefused) {
   const Encoded batch = Encode(Mixed());
   const Encoded rhs = Encode(Sides(), Systems());
   const auto refused = [&](const std::function<void(v1::FactorizeAndSolveHeader&)>& change,
@@ -258,7 +258,7 @@ TEST_F(RpcBatchSolveTest, WhatIsDeclaredHasToHold) {
   refused(as_is, batch.data, Encode(Sides(), {1, 0, 3}).data, "ascending");
 }
 
-TEST_F(RpcBatchSolveTest, WhatDoesNotFitIsRefusedBeforeItsBytes) {
+TEST_F(RpcBatchSolveTest, BatchesThatDoNotFitAreRefusedBeforeTheirBytes) {
   const Encoded batch = Encode(Mixed());
   const Encoded rhs = Encode(Sides(), Systems());
   v1::FactorizeAndSolveHeader header = HeaderOf(batch, rhs);
@@ -267,7 +267,7 @@ TEST_F(RpcBatchSolveTest, WhatDoesNotFitIsRefusedBeforeItsBytes) {
   ExpectHeldSoon(before_);
 }
 
-TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
+TEST_F(RpcBatchSolveTest, ACancellationBetweenFactorsAndSolutionLeavesNothing) {
   failpoints().Hold("solve.solve");
   grpc::ClientContext context;
   std::thread cancel([&] {
@@ -289,7 +289,7 @@ TEST_F(RpcBatchSolveTest, CancelledBetweenFactorsAndSolutionItLeavesNothing) {
 
 // A batch has one handle. Its lease is extended by each use of a member, and is renewed, expires
 // and is released like the lease of one matrix. The release frees the memory of all members.
-TEST_F(RpcBatchSolveTest, LeasesAreAsThoseOfOneMatrix) {
+TEST_F(RpcBatchSolveTest, LeasesOfBatchesEqualThoseOfMatrices) {
   const Encoded batch = Encode(Mixed());
   v1::FactorizeHeader header = HeaderOf(batch);
   header.mutable_cache()->mutable_lease()->set_seconds(60);
@@ -360,7 +360,7 @@ TEST_F(RpcBatchSolveTest, MembersAreDownloaded) {
   EXPECT_EQ(Download(handle, 2).header.batch().members(), 3);
 }
 
-TEST_F(RpcBatchSolveTest, ADownloadFromHostMemoryIsTheSameAndMovesNothing) {
+TEST_F(RpcBatchSolveTest, ADownloadFromHostMemoryIsEqualAndMovesNothing) {
   const std::string handle = Factor(Mixed()).factor.handle();
   const Downloaded from_device = Download(handle, 1, 3);
   Idle();
@@ -373,7 +373,7 @@ TEST_F(RpcBatchSolveTest, ADownloadFromHostMemoryIsTheSameAndMovesNothing) {
   ExpectHeldSoon(evicted);
 }
 
-TEST_F(RpcBatchSolveTest, DownloadsHaveToBeOfMembersThatAreThere) {
+TEST_F(RpcBatchSolveTest, DownloadsOfMissingMembersAreRefused) {
   const std::string handle = Factor(Mixed()).factor.handle();
   const Holdings held = Idle();
   for (const auto& [first, count] : std::vector<std::pair<int64_t, int64_t>>{

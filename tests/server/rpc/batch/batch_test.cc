@@ -62,7 +62,7 @@ TEST_F(RpcBatchTest, TheServerListsItsBatchAlgorithms) {
               ::testing::Not(::testing::Contains(v1::ALGORITHM_IRR_LU)));
 }
 
-TEST_F(RpcBatchTest, ASingularMemberSpoilsItself) {
+TEST_F(RpcBatchTest, ASingularMemberAffectsOnlyItself) {
   std::vector<Member> members = Mixed();
   members[1].values[0] = 0;
   const Factored factored = Factor(members);
@@ -93,7 +93,7 @@ TEST_F(RpcBatchTest, ABatchIsReplacedByOneOfTheSameSizes) {
   ExpectRefused(Refactor(handle, members).status, StatusCode::FAILED_PRECONDITION, "has 5 members");
 }
 
-TEST_F(RpcBatchTest, EachKindOfFactorHasItsCalls) {
+TEST_F(RpcBatchTest, CallsRefuseFactorsOfTheOtherKind) {
   const std::string batch = Factor(Mixed()).factor.handle();
   v1::Factor dense;
   ASSERT_TRUE(Factorize(5, &dense).ok());
@@ -163,7 +163,7 @@ TEST_F(RpcBatchTest, OptionsThatBatchesLackAreRefused) {
   unsolved([](v1::SolveOptions& o) { o.set_refine_componentwise(true); }, "refine_componentwise");
 }
 
-TEST_F(RpcBatchTest, WhatIsDeclaredHasToHold) {
+TEST_F(RpcBatchTest, WrongDeclarationsAreRefused) {
   const Encoded good = Encode(Mixed());
   const auto refused = [&](const std::function<void(v1::FactorizeHeader&)>& change,
                            const std::string& data, const std::string& text) {
@@ -205,7 +205,7 @@ TEST_F(RpcBatchTest, WhatIsDeclaredHasToHold) {
   refused([](v1::FactorizeHeader&) {}, data, "together overflows");
 }
 
-TEST_F(RpcBatchTest, SystemsHaveToBeTheBatchs) {
+TEST_F(RpcBatchTest, SystemsMustMatchTheBatch) {
   const std::string handle = Factor(Mixed()).factor.handle();
   const Holdings held = Idle();
   const auto refused = [&](const std::vector<int64_t>& members, const std::vector<Member>& rhs,

@@ -116,7 +116,7 @@ class RpcDynamicBatchTest : public RpcBatchTest {
   std::unique_ptr<Call> first_;
 };
 
-TEST_F(RpcDynamicBatchTest, CallsOfAllKindsRunTogetherAndHaveTheBitsThatTheyHaveAlone) {
+TEST_F(RpcDynamicBatchTest, CallsOfAllKindsRunTogetherWithIdenticalBits) {
   v1::Factor kept;
   ASSERT_TRUE(Factorize(30, &kept, 7).ok());
   EXPECT_EQ(kept.algorithm(), v1::ALGORITHM_IRR_LU);
@@ -175,7 +175,7 @@ TEST_F(RpcDynamicBatchTest, ACallWithANamedMethodRunsAlone) {
   EXPECT_EQ(BatchedCalls("sum"), 1 + 2);
 }
 
-TEST_F(RpcDynamicBatchTest, ErrorsAndCancellationsHaveAnOwner) {
+TEST_F(RpcDynamicBatchTest, ErrorsAndCancellationsAffectOnlyTheirCall) {
   std::vector<double> nan = Matrix(8, 1);
   nan[9] = std::numeric_limits<double>::quiet_NaN();
   HoldTheStream();
@@ -200,7 +200,7 @@ TEST_F(RpcDynamicBatchTest, ErrorsAndCancellationsHaveAnOwner) {
   EXPECT_EQ(Held().factors, before_.factors + 2);
 }
 
-TEST_F(RpcDynamicBatchTest, CancelledWhileItsBatchRunsACallEndsAlone) {
+TEST_F(RpcDynamicBatchTest, ACallCancelledWhileItsBatchRunsEndsAlone) {
   // Two calls form a batch if they are queued while the only stream runs another job.
   device().factor_gate().Close();
   auto blocker = Begin([this](Call& call) { call.status = Factorize(100, &call.factor); });
@@ -245,7 +245,7 @@ TEST_F(RpcDynamicBatchTest, ADeadlineInTheQueueIsKept) {
   ReleaseStream();
 }
 
-TEST_F(RpcDynamicBatchTest, AFailureOfTheBatchIsEverybodys) {
+TEST_F(RpcDynamicBatchTest, AFailureOfTheBatchFailsEveryCall) {
   failpoints().Fail("dynamic_batch.run", absl::InternalError("made up"), 1);
   auto call = Begin(Factor(8, 1));
   Join(*call);
@@ -263,7 +263,7 @@ TEST_F(RpcDynamicBatchTest, MatricesThatNeedScalingAreFactoredAlone) {
   EXPECT_LT(BackwardError(badly_scaled, 2, Op::kNone, scaled->solved.x, {1, 1}, 1), 1e-15);
 }
 
-TEST_F(RpcDynamicBatchTest, OneByNameMayBeOfAnyOrderButTakesNoOptions) {
+TEST_F(RpcDynamicBatchTest, ABatchMethodByNameAcceptsAnyOrderAndNoOptions) {
   auto large = Begin(Factor(200, 1, v1::ALGORITHM_IRR_LU));
   Join(*large);
   ASSERT_TRUE(large->status.ok()) << large->status.error_message();
@@ -293,7 +293,7 @@ TEST_F(RpcDynamicBatchTest, LargerMatricesAndOtherOptionsKeepTheirMethod) {
   EXPECT_EQ(BatchedCalls("count"), 0);
 }
 
-TEST_F(RpcDynamicBatchTest, TheEstimateIsOfWhatWouldRun) {
+TEST_F(RpcDynamicBatchTest, TheEstimateIsForTheMethodThatWouldRun) {
   const auto estimate = [&](int64_t n, v1::FactorizeOptions options,
                             v1::EstimateFactorizeResponse* response) {
     grpc::ClientContext context;
@@ -337,7 +337,7 @@ TEST_F(RpcDynamicBatchTest, ABatchedFactorMovesToHostMemoryAndBack) {
   EXPECT_EQ(after.x, before.x);
 }
 
-TEST_F(RpcDynamicBatchTest, ManyClientsAtOnceHoldNothingAfterwards) {
+TEST_F(RpcDynamicBatchTest, ManyConcurrentClientsLeaveNothing) {
   std::vector<std::unique_ptr<Call>> calls;
   calls.reserve(24);
   for (int k = 0; k < 24; ++k) {
@@ -370,7 +370,7 @@ class RpcDynamicBatchDelayTest : public RpcDynamicBatchTest {
   }
 };
 
-TEST_F(RpcDynamicBatchDelayTest, OtherJobsPassThoseThatWaitForABatch) {
+TEST_F(RpcDynamicBatchDelayTest, OtherJobsOvertakeJobsThatWaitForABatch) {
   HoldTheStream();
   auto first = Begin(Factor(8, 1));
   auto second = Begin(Factor(8, 2));
@@ -404,7 +404,7 @@ class RpcDynamicBatchOffTest : public RpcDynamicBatchTest {
   }
 };
 
-TEST_F(RpcDynamicBatchOffTest, NoBatchIsMadeButOneByNameRuns) {
+TEST_F(RpcDynamicBatchOffTest, OnlyABatchMethodByNameRuns) {
   v1::Factor factor;
   ASSERT_TRUE(Factorize(8, &factor).ok());
   EXPECT_NE(factor.algorithm(), v1::ALGORITHM_IRR_LU);

@@ -39,7 +39,7 @@ TEST(ToGrpcStatusTest, CodesAgree) {
   }
 }
 
-TEST(ToGrpcStatusTest, ReasonAndRetryDelayTravel) {
+TEST(ToGrpcStatusTest, ReasonAndRetryDelayAreInTheDetails) {
   grpc::CallbackServerContext context;
   const absl::Status status =
       WithRetryAfter(WithReason(absl::ResourceExhaustedError("full"), kReasonQueueFull), 2.25);
@@ -53,7 +53,7 @@ TEST(ToGrpcStatusTest, ReasonAndRetryDelayTravel) {
   EXPECT_EQ(retry.retry_delay().nanos(), 250000000);
 }
 
-TEST(ToGrpcStatusTest, ABadFieldIsNamed) {
+TEST(ToGrpcStatusTest, ABadFieldIsInTheDetails) {
   grpc::CallbackServerContext context;
   const grpc::Status mapped = ToGrpcStatus(BadField("header.matrix", "not square"), &context);
   google::rpc::BadRequest bad;
@@ -62,7 +62,39 @@ TEST(ToGrpcStatusTest, ABadFieldIsNamed) {
   EXPECT_EQ(bad.field_violations(0).field(), "header.matrix");
 }
 
-TEST(ToGrpcStatusTest, AHugeMessageIsCut) {
+TEST(ToGrpcStatusTest, AFieldOfAMessageIsInTheDetails) {
+  grpc::CallbackServerContext context;
+  const absl::Status status = BadMessageField("data", "too long");
+  EXPECT_EQ(WithFieldPrefix(status, "header."), status) << "the path is complete";
+  google::rpc::BadRequest bad;
+  ASSERT_TRUE(Find(ToGrpcStatus(status, &context), &bad));
+  EXPECT_EQ(bad.field_violations(0).field(), "data");
+}
+
+TEST(ToGrpcStatusTest, OnlyInvalidArgumentsHaveFieldViolations) {
+  grpc::CallbackServerContext context;
+  const absl::Status status = FieldError(absl::StatusCode::kFailedPrecondition, "rhs", "no batch");
+  google::rpc::BadRequest bad;
+  EXPECT_FALSE(Find(ToGrpcStatus(status, &context), &bad));
+}
+
+TEST(FieldPrefixTest, IsAddedToTheFieldAndTheMessage) {
+  const absl::Status status = WithReason(
+      FieldError(absl::StatusCode::kFailedPrecondition, "rhs", "3 rows"), kReasonShapeMismatch);
+  const absl::Status prefixed = WithFieldPrefix(status, "header.");
+  EXPECT_EQ(prefixed.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(prefixed.message(), "header.rhs: 3 rows");
+  EXPECT_EQ(FieldOf(prefixed), "header.rhs");
+  EXPECT_EQ(ReasonOf(prefixed), kReasonShapeMismatch);
+}
+
+TEST(FieldPrefixTest, IsNotAddedWithoutAField) {
+  const absl::Status status = absl::NotFoundError("no such factor");
+  EXPECT_EQ(WithFieldPrefix(status, "header."), status);
+  EXPECT_TRUE(WithFieldPrefix(absl::OkStatus(), "header.").ok());
+}
+
+TEST(ToGrpcStatusTest, ALongMessageIsTruncated) {
   grpc::CallbackServerContext context;
   const grpc::Status mapped = ToGrpcStatus(BadField("f", std::string(100000, 'x')), &context);
   EXPECT_LE(mapped.error_message().size(), 2048u);

@@ -28,7 +28,7 @@ std::string DataOf(const StreamMessage& message, int field) {
   return data;
 }
 
-TEST(StreamMessageTest, ReadsWhatProtobufWroteHoweverItIsSliced) {
+TEST(StreamMessageTest, ReadsProtobufOutputInAnySlices) {
   v1::FactorizeAndSolveRequest request;
   request.mutable_header()->mutable_matrix()->mutable_dense()->set_rows(7);
   request.set_data(std::string(300, 'm'));
@@ -92,7 +92,7 @@ TEST(StreamMessageTest, CountlessTinySegmentsAreRefused) {
 
 // A message that arrives with one byte per frame is merged. Otherwise its slices would take many
 // times the memory of its bytes.
-TEST(StreamMessageTest, CrumbsArePutTogether) {
+TEST(StreamMessageTest, SmallSlicesAreJoined) {
   v1::FactorizeRequest request;
   request.set_data(std::string(10000, 'x'));
   const auto message = StreamMessage::Parse(Sliced(request.SerializeAsString(), 1));
@@ -108,7 +108,7 @@ TEST(StreamMessageTest, UnknownFieldsAreSkipped) {
   EXPECT_EQ(DataOf(*message, 2), "hi");
 }
 
-TEST(StreamMessageTest, DetachedItHoldsItsBytesItself) {
+TEST(StreamMessageTest, ADetachedMessageOwnsItsBytes) {
   const std::string bytes = std::string("\x0a\x00\x12\x02hi\x1a\x03you", 11);
   for (const size_t piece : {1, 100}) {
     grpc::ByteBuffer buffer = Sliced(bytes, piece);

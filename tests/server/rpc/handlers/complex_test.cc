@@ -180,7 +180,7 @@ TEST_F(RpcComplexTest, DevicesListTheirTypes) {
   EXPECT_EQ(info.devices(1).types_size(), 4);
 }
 
-TEST_F(RpcComplexTest, WhereOneDeviceTakesComplexNumbersTheyGoThere) {
+TEST_F(RpcComplexTest, ComplexMatricesRunOnTheDeviceThatSupportsThem) {
   FakeDeviceOptions real;
   real.types = kRealTypes;
   FakeDeviceOptions all;

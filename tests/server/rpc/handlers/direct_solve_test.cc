@@ -36,7 +36,7 @@ class RpcDirectSolveTest : public RpcTest {
   }
 };
 
-TEST_F(RpcDirectSolveTest, SolvesAndKeepsNothing) {
+TEST_F(RpcDirectSolveTest, SolvesAndCachesNothing) {
   StartServer();
   auto header = Header(2, 1);
   // Has no effect, because no factor is kept.
@@ -77,7 +77,7 @@ TEST_F(RpcDirectSolveTest, InvertsInSingleAndWithoutVerification) {
   EXPECT_FALSE(answer.result.has_backward_error());
 }
 
-TEST_F(RpcDirectSolveTest, TakesTextForEither) {
+TEST_F(RpcDirectSolveTest, AcceptsTextForMatrixAndRightHandSide) {
   const std::string a =
       "%%MatrixMarket matrix coordinate real general\n2 2 3\n2 1 2\n1 2 4\n2 2 1\n";
   const std::string b = "%%MatrixMarket matrix array real general\n2 1\n8\n4\n";

@@ -56,7 +56,7 @@ class RpcEchelonTest : public RpcTest {
   }
 };
 
-TEST_F(RpcEchelonTest, AnswersWithTheFormAndKeepsNothing) {
+TEST_F(RpcEchelonTest, ReturnsTheFormAndCachesNothing) {
   StartServer();
   const Answer answer = Reduce(MakeHeader(2, 3), Bytes({1, 2, 2, 4, 3, 5}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
@@ -85,7 +85,7 @@ TEST_F(RpcEchelonTest, WarnsOfGrowth) {
   EXPECT_THAT(answer.result.warnings(), ElementsAre(v1::WARNING_POOR_ECHELON_FORM));
 }
 
-TEST_F(RpcEchelonTest, TakesRowsTextAugmentedColumnsAndATolerance) {
+TEST_F(RpcEchelonTest, AcceptsRowsTextAugmentedColumnsAndATolerance) {
   StartServer();
   Header header = MakeHeader(2, 3);
   header.mutable_matrix()->mutable_dense()->set_layout(v1::LAYOUT_ROW_MAJOR);
@@ -128,7 +128,7 @@ TEST_F(RpcEchelonTest, ManyChunksAndEmptyMatrices) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcEchelonTest, RefusesWhatIsHostile) {
+TEST_F(RpcEchelonTest, RefusesHostileRequests) {
   StartServer();
   constexpr auto kInvalid = grpc::StatusCode::INVALID_ARGUMENT;
   const std::pair<std::string, std::function<void(Header*)>> wrong[] = {

@@ -157,7 +157,7 @@ TEST_F(IterationsTest, PagesOfAReplacedVersionAreRefused) {
   }
 }
 
-TEST_F(IterationsTest, AMethodThatDoesNotIterateHasNone) {
+TEST_F(IterationsTest, OtherMethodsHaveNoIterations) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(Factorize(10, &factor).ok());
@@ -166,7 +166,7 @@ TEST_F(IterationsTest, AMethodThatDoesNotIterateHasNone) {
             grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(IterationsTest, TheCountsAreChargedAndGoFirstUnderPressure) {
+TEST_F(IterationsTest, TheCountsAreChargedAndDroppedFirstUnderPressure) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(FactorizeByElements(&factor).ok());

@@ -75,7 +75,7 @@ class RpcMixedTest : public RpcTest {
   }
 };
 
-TEST_F(RpcMixedTest, TheEstimateIsOfThePrecisionThatWouldBeTaken) {
+TEST_F(RpcMixedTest, TheEstimateIsForThePrecisionThatWouldBeChosen) {
   StartServer();
   const auto estimate = [&](v1::FactorPrecision precision, v1::EstimateFactorizeResponse* response,
                             v1::Dtype dtype = v1::DTYPE_FLOAT64) {
@@ -113,7 +113,7 @@ TEST_F(RpcMixedTest, TheEstimateIsOfThePrecisionThatWouldBeTaken) {
   }
 }
 
-TEST_F(RpcMixedTest, KeepsHalfTheBytesAndSolvesToFloat64Accuracy) {
+TEST_F(RpcMixedTest, StoresHalfTheBytesAndSolvesToFloat64Accuracy) {
   StartServer();
   const HostMatrix a = WithCondition(kN, 1e5, 3);
   const HostMatrix b = RandomMatrix(kN, 1, 5);
@@ -155,7 +155,7 @@ TEST_F(RpcMixedTest, FactorizeAndSolveFallsBackToFloat64) {
   }
 }
 
-TEST_F(RpcMixedTest, FactorizeAndSolveStaysInSinglePrecisionWhereThatServes) {
+TEST_F(RpcMixedTest, FactorizeAndSolveStaysInSinglePrecisionIfAccurate) {
   StartServer();
   const HostMatrix a = WithCondition(kN, 1e3, 3);
   const HostMatrix b = RandomMatrix(kN, 1, 5);
@@ -179,7 +179,7 @@ TEST_F(RpcMixedTest, AnInaccurateSolveByHandleIsReportedAndKeepsTheFactor) {
   EXPECT_EQ(solved.result.factor_version(), 1);
 }
 
-TEST_F(RpcMixedTest, AutoTakesFloat64WhereLessGainsNothing) {
+TEST_F(RpcMixedTest, AutoChoosesFloat64IfLowerPrecisionIsNotFaster) {
   StartServer();
   v1::Factor factor;
   ASSERT_TRUE(
@@ -189,7 +189,7 @@ TEST_F(RpcMixedTest, AutoTakesFloat64WhereLessGainsNothing) {
   EXPECT_EQ(factor.precision_fallback(), v1::PRECISION_FALLBACK_UNSPECIFIED);
 }
 
-TEST_F(RpcMixedTest, RefusesWhatContradictsItself) {
+TEST_F(RpcMixedTest, RefusesContradictoryOptions) {
   StartServer();
   const std::string data = Bytes(WithCondition(kN, 10, 3));
   const std::pair<const char*, std::function<void(v1::FactorizeHeader*)>> cases[] = {

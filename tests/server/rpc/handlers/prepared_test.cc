@@ -26,7 +26,7 @@ class RpcPreparedTest : public RpcTest {
   }
 };
 
-TEST_F(RpcPreparedTest, SolvesOfACachedFactorTakeIt) {
+TEST_F(RpcPreparedTest, SolvesOfACachedFactorUseThePreparation) {
   const SolvedAtOnce answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   Solved solved;
@@ -35,7 +35,7 @@ TEST_F(RpcPreparedTest, SolvesOfACachedFactorTakeIt) {
   EXPECT_EQ(solved.result.fallback(), v1::SOLVER_FALLBACK_NONE);
 }
 
-TEST_F(RpcPreparedTest, AFactorThatTheSolverCannotUseIsNot) {
+TEST_F(RpcPreparedTest, AFactorThatTheSolverCannotUseIsNotPrepared) {
   v1::FactorizeAndSolveHeader header = Header(true);
   header.mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);  // the unit diagonal is in U
   const SolvedAtOnce answer = FactorizeAndSolve(header, Bytes({4, 1, 1, 4}), Bytes({1, 1}));
@@ -43,7 +43,7 @@ TEST_F(RpcPreparedTest, AFactorThatTheSolverCannotUseIsNot) {
   EXPECT_NE(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
 }
 
-TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
+TEST_F(RpcPreparedTest, PreparationIsInTheEstimateAndTheReservation) {
   constexpr int64_t kN = 64;
   v1::EstimateFactorizeRequest request;
   request.set_n(kN);
@@ -59,7 +59,7 @@ TEST_F(RpcPreparedTest, ItsBytesAreInTheEstimateAndInTheReservation) {
             static_cast<int64_t>(FactorCache::Charge(2 * matrix + 2 * vector)));
 }
 
-TEST_F(RpcPreparedTest, OneShotsAreNotPrepared) {
+TEST_F(RpcPreparedTest, FactorsOfOneCallAreNotPrepared) {
   const auto a = Bytes({4, 1, 1, 4});
   SolvedAtOnce answer = FactorizeAndSolve(Header(false), a, Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
@@ -71,7 +71,7 @@ TEST_F(RpcPreparedTest, OneShotsAreNotPrepared) {
   EXPECT_THAT(answer.status.error_message(), ::testing::HasSubstr("not prepared"));
 }
 
-TEST_F(RpcPreparedTest, ACachedOneIsFromItsFirstSolveOn) {
+TEST_F(RpcPreparedTest, ACachedFactorIsPreparedFromItsFirstSolveOn) {
   const SolvedAtOnce answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({1, 1}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.result.solver(), v1::SOLVER_CROUT_SOLVE);
@@ -96,7 +96,7 @@ class RpcInaccurateTest : public RpcPreparedTest {
   void SetUp() override { StartServer({.prepares = true, .prepared_error = 1e-5}); }
 };
 
-TEST_F(RpcInaccurateTest, AnAnswerThatFallsShortIsReplacedAndCounted) {
+TEST_F(RpcInaccurateTest, AnInaccurateAnswerIsReplacedAndCounted) {
   const SolvedAtOnce answer = FactorizeAndSolve(Header(true), Bytes({4, 1, 1, 4}), Bytes({5, 5}));
   ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
   Solved solved;

@@ -54,7 +54,7 @@ class RpcQualityTest : public RpcTest {
   static constexpr int64_t kOrder = 30;
 };
 
-TEST_F(RpcQualityTest, AGoodFactorHasAFigureAndNoWarning) {
+TEST_F(RpcQualityTest, AGoodFactorHasAQualityAndNoWarning) {
   const v1::Factor factor = Factorize(v1::ALGORITHM_GETRF, NeedsPivoting());
   EXPECT_GT(factor.quality(), 0);
   EXPECT_LT(factor.quality(), 1);
@@ -62,7 +62,7 @@ TEST_F(RpcQualityTest, AGoodFactorHasAFigureAndNoWarning) {
   EXPECT_EQ(Counted("getrf", "factor"), 0);
 }
 
-TEST_F(RpcQualityTest, APoorFactorIsWarnedOfAndCounted) {
+TEST_F(RpcQualityTest, APoorFactorHasAWarningAndIsCounted) {
   const v1::Factor factor = Factorize(v1::ALGORITHM_CM, NeedsPivoting());
   EXPECT_EQ(factor.info(), 0);
   EXPECT_GT(factor.quality(), 30);
@@ -78,7 +78,7 @@ TEST_F(RpcQualityTest, APoorFactorIsWarnedOfAndCounted) {
   EXPECT_THAT(described.factor().warnings(), ElementsAre(v1::WARNING_POOR_FACTOR));
 }
 
-TEST_F(RpcQualityTest, OneShotsAreWarnedOfTooAndGaussJordanHasNoFactor) {
+TEST_F(RpcQualityTest, FactorizeAndSolveWarnsAndGaussJordanHasNoFactor) {
   v1::FactorizeAndSolveHeader header;
   *header.mutable_matrix() = Dense(kOrder, kOrder);
   *header.mutable_rhs() = Dense(kOrder, 1);
@@ -95,7 +95,7 @@ TEST_F(RpcQualityTest, OneShotsAreWarnedOfTooAndGaussJordanHasNoFactor) {
   EXPECT_THAT(direct.factor.warnings(), IsEmpty());
 }
 
-TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
+TEST_F(RpcQualityTest, SolutionsHaveWarningsByBackwardErrorOrElseByGrowth) {
   constexpr int64_t kN = 60;
   std::vector<double> a(kN * kN);  // partial pivoting doubles the last column in every step
   for (int64_t j = 0; j < kN; ++j) {
@@ -122,7 +122,7 @@ TEST_F(RpcQualityTest, SolutionsAreWarnedOfByTheirBackwardErrorElseByGrowth) {
 }
 
 // A small request can run alone or in a batch. It must get the warning in both cases.
-TEST_F(RpcQualityTest, SingularMatricesInAllButRoundingAreWarnedOf) {
+TEST_F(RpcQualityTest, NumericallySingularMatricesHaveAWarning) {
   const std::vector<double> magic = {16, 5, 9, 4, 2, 11, 7, 14, 3, 10, 6, 15, 13, 8, 12, 1};
   v1::FactorizeAndSolveHeader header;
   *header.mutable_matrix() = Dense(4, 4);
@@ -193,7 +193,7 @@ TEST_F(RpcQualityTest, ABoundWithoutTheMatrixIsRefusedBeforeThePayload) {
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("the matrix, which was not kept"));
 }
 
-TEST_F(RpcQualityTest, ASingularMatrixHasNoFigure) {
+TEST_F(RpcQualityTest, ASingularMatrixHasNoQuality) {
   const v1::Factor factor =
       Factorize(v1::ALGORITHM_CMPP, Bytes(std::vector<double>(kOrder * kOrder, 0.0)));
   EXPECT_EQ(factor.info(), 1);

@@ -100,7 +100,7 @@ TEST_F(RequestIdTest, TheWorkOutlivesAClientThatLeft) {
   WaitUntil([this] { return Held().calls == 0; }, "no call left");
 }
 
-TEST_F(RequestIdTest, AFactorThatIsDoneWhenTheClientHasLeftAnswersItsRetry) {
+TEST_F(RequestIdTest, ARetryGetsTheFactorThatFinishedAfterTheClientLeft) {
   StartServer();
   const auto lost = Running();
   Leave(*lost);
@@ -113,7 +113,7 @@ TEST_F(RequestIdTest, AFactorThatIsDoneWhenTheClientHasLeftAnswersItsRetry) {
   EXPECT_EQ(device().factor_gate().arrivals(), 1);
 }
 
-TEST_F(RequestIdTest, WorkThatWaitsInTheQueueOutlivesItsClientToo) {
+TEST_F(RequestIdTest, QueuedWorkOutlivesItsClient) {
   StartServer();  // one stream
   device().factor_gate().Close();
   std::thread other([this] {
@@ -130,7 +130,7 @@ TEST_F(RequestIdTest, WorkThatWaitsInTheQueueOutlivesItsClientToo) {
   WaitUntil([this] { return Held().factors == 2; }, "factor kept");
 }
 
-TEST_F(RequestIdTest, ABrokenUploadLeavesTheIdToAWaitingCall) {
+TEST_F(RequestIdTest, AWaitingCallClaimsTheIdAfterABrokenUpload) {
   StartServer();
   Attempt broken(*this);
   WaitUntil([this] { return Held().uploads == 1; }, "upload open");
@@ -143,7 +143,7 @@ TEST_F(RequestIdTest, ABrokenUploadLeavesTheIdToAWaitingCall) {
   EXPECT_EQ(factor.n(), kOrder);
 }
 
-TEST_F(RequestIdTest, WhatACallHoldsWhileItWaitsIsCharged) {
+TEST_F(RequestIdTest, TheFirstMessageOfAWaitingCallIsCharged) {
   StartServer();
   const auto first = Running();
   const size_t before = core().call_memory.reserved();
@@ -160,7 +160,7 @@ TEST_F(RequestIdTest, WhatACallHoldsWhileItWaitsIsCharged) {
   WaitUntil([this] { return core().call_memory.reserved() == 0; }, "given back");
 }
 
-TEST_F(RequestIdTest, ASmallMatrixThatCameWithTheHeaderIsFactoredAfterTheWait) {
+TEST_F(RequestIdTest, ASmallMatrixSentWithTheHeaderIsFactoredAfterTheWait) {
   StartServer();
   Attempt broken(*this);
   WaitUntil([this] { return Held().uploads == 1; }, "upload open");
@@ -207,7 +207,7 @@ TEST_F(RequestIdTest, WorkWithoutAClientIsDroppedAfterAMinute) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RequestIdTest, TheServersEndEndsWorkWhoseClientLeft) {
+TEST_F(RequestIdTest, AnExitOfTheServerEndsWorkWithoutAClient) {
   StartServer();
   const auto lost = Running();
   Leave(*lost);

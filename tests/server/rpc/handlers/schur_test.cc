@@ -71,7 +71,7 @@ class RpcSchurTest : public RpcTest {
   }
 };
 
-TEST_F(RpcSchurTest, AnswersWithTheComplementAndACachedFactor) {
+TEST_F(RpcSchurTest, ReturnsTheComplementAndACachedFactor) {
   StartServer();
   auto header = Header(2, 1);
   header.mutable_cache()->set_name("leading");
@@ -121,7 +121,7 @@ TEST_F(RpcSchurTest, ManyChunksAndEveryOrderOfTheLeadingBlock) {
   }
 }
 
-TEST_F(RpcSchurTest, TextComesBackByColumns) {
+TEST_F(RpcSchurTest, TheComplementOfATextIsColumnMajor) {
   StartServer();
   auto header = Header(0, 1);
   header.mutable_matrix()->mutable_matrix_market()->set_dtype(v1::DTYPE_FLOAT32);
@@ -135,7 +135,7 @@ TEST_F(RpcSchurTest, TextComesBackByColumns) {
   EXPECT_FALSE(answer.factor.has_nnz());
 }
 
-TEST_F(RpcSchurTest, ASingularLeadingBlockIsKeptAndRefused) {
+TEST_F(RpcSchurTest, ASingularLeadingBlockIsCachedAndReported) {
   StartServer();
   const Answer answer = Compute(Header(2, 1), Bytes({0, 1, 1, 1}));
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -167,7 +167,7 @@ TEST_F(RpcSchurTest, ReportsTheIterationsOfItsMethod) {
   EXPECT_EQ(SampleOf(scrape, absl::StrCat("crout_sections_total", kLabels)), 4);
 }
 
-TEST_F(RpcSchurTest, RefusesWhatMakesNoSense) {
+TEST_F(RpcSchurTest, RefusesInvalidRequests) {
   constexpr auto kInvalid = grpc::StatusCode::INVALID_ARGUMENT;
   StartServer();
   ExpectRefused(Header(2, -1), kInvalid, "header.leading_order: -1 is negative");
@@ -188,7 +188,7 @@ TEST_F(RpcSchurTest, RefusesWhatMakesNoSense) {
   ExpectRefused(header, grpc::StatusCode::UNIMPLEMENTED, "crout_lu");
 }
 
-TEST_F(RpcSchurTest, NanIsRefusedAndNothingIsKept) {
+TEST_F(RpcSchurTest, NanIsRefusedAndNothingIsCached) {
   StartServer();
   const Answer answer = Compute(Header(2, 1), Bytes({1, 0, 0, NAN}));
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);

@@ -42,7 +42,7 @@ class RpcSingularTest : public RpcTest {
   }
 };
 
-TEST_F(RpcSingularTest, EmptyMatrixCostsAnEntryAlone) {
+TEST_F(RpcSingularTest, AnEmptyMatrixUsesOneCacheEntry) {
   v1::Factor factor;
   ASSERT_TRUE(FactorizeText(absl::StrCat(kBanner, "2000 2000 0\n"), &factor).ok());
   ExpectSingular(factor, 2000, v1::SINGULAR_REASON_EMPTY_ROW, 1);
@@ -89,7 +89,7 @@ TEST_F(RpcSingularTest, RowsAndColumnsAreDistinguished) {
   ExpectSingular(factor, 3, v1::SINGULAR_REASON_EMPTY_ROW, 2);
 }
 
-TEST_F(RpcSingularTest, StoredZerosAreNoEntries) {
+TEST_F(RpcSingularTest, StoredZerosDoNotCountAsEntries) {
   v1::Factor factor;
   // Entries also count as zeros if their sum is zero, or if they underflow in the stored type.
   for (const char* entry : {"2 2 0\n", "2 2 -0.0\n", "2 2 1\n2 2 -1\n"}) {
@@ -109,7 +109,7 @@ TEST_F(RpcSingularTest, StoredZerosAreNoEntries) {
   ExpectSingular(factor, 3, v1::SINGULAR_REASON_EMPTY_ROW, 2);
 }
 
-TEST_F(RpcSingularTest, OthersAreFactored) {
+TEST_F(RpcSingularTest, RegularMatricesAreFactored) {
   v1::Factor factor;
   device().factor_gate().Open();
   device().solve_gate().Open();  // the condition estimate needs it
@@ -150,7 +150,7 @@ TEST_F(RpcSingularTest, WithoutPivotingTheMethodReportsAZeroPivot) {
       << solve.error_message();
 }
 
-TEST_F(RpcSingularTest, FactorizeAndSolveReportsIt) {
+TEST_F(RpcSingularTest, FactorizeAndSolveReportsSingularity) {
   const std::string text = absl::StrCat(kBanner, "3 3 2\n1 1 1\n2 2 1\n");
   for (const v1::Algorithm algorithm : {v1::ALGORITHM_AUTO, v1::ALGORITHM_GAUSS_JORDAN}) {
     v1::FactorizeAndSolveHeader header;
@@ -169,7 +169,7 @@ TEST_F(RpcSingularTest, FactorizeAndSolveReportsIt) {
   ExpectHeldSoon({});
 }
 
-TEST_F(RpcSingularTest, SchurComplementLooksAtTheLeadingBlock) {
+TEST_F(RpcSingularTest, SchurComplementChecksTheLeadingBlock) {
   // The matrix is nonsingular, but its leading block of order 2 is singular.
   const std::string text = absl::StrCat(kBanner, "3 3 3\n1 1 1\n2 3 1\n3 2 1\n");
   grpc::ClientContext context;
@@ -191,7 +191,7 @@ TEST_F(RpcSingularTest, SchurComplementLooksAtTheLeadingBlock) {
   EXPECT_FALSE(factor.has_nnz());  // entries are counted only for the whole matrix
 }
 
-TEST_F(RpcSingularTest, RefactorizeRunsNoJobEither) {
+TEST_F(RpcSingularTest, RefactorizeRunsNoJob) {
   device().factor_gate().Open();
   v1::Factor good;
   ASSERT_TRUE(Factorize(3, &good).ok());

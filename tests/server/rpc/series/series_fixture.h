@@ -146,7 +146,7 @@ class RpcSeriesTest : public RpcTest {
 
 // Returns the bytes of the parts of a change, concatenated.
 template <class... Parts>
-std::string Together(const Parts&... parts) {
+std::string Concatenate(const Parts&... parts) {
   std::string data;
   (data.append(reinterpret_cast<const char*>(parts.data()), parts.size() * sizeof(parts[0])), ...);
   return data;

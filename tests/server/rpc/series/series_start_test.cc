@@ -50,11 +50,11 @@ TEST_F(RpcSeriesStartTest, ItsSolutionSolvesAStepWithoutIteration) {
       [](auto&) {},
       [](auto& r) {
         r.mutable_header()->mutable_change()->set_entries(1);
-        r.set_data(Together(std::vector<double>{0.5}, std::vector<int32_t>{2, 1}));
+        r.set_data(Concatenate(std::vector<double>{0.5}, std::vector<int32_t>{2, 1}));
       },
       [](auto& r) {
         r.mutable_header()->mutable_change()->set_rank(1);
-        r.set_data(Together(RandomMatrix(kN, 1, 7), RandomMatrix(1, kN, 8)));
+        r.set_data(Concatenate(RandomMatrix(kN, 1, 7), RandomMatrix(1, kN, 8)));
       },
   };
   for (const auto& bring : matrices) {
@@ -77,7 +77,7 @@ TEST_F(RpcSeriesStartTest, ItsSolutionSolvesAStepWithoutIteration) {
   }
 }
 
-TEST_F(RpcSeriesStartTest, IsOfItsStepAlone) {
+TEST_F(RpcSeriesStartTest, AppliesOnlyToItsStep) {
   StartServer();
   Series series(stub());
   Answer answer;
@@ -115,7 +115,7 @@ TEST_F(RpcSeriesStartTest, OfARealMatrixIsComplexWhereBIs) {
   EXPECT_EQ(answer.x, expected.x);
 }
 
-TEST_F(RpcSeriesStartTest, WhatIsWrongIsRefusedAndNothingStays) {
+TEST_F(RpcSeriesStartTest, InvalidStartsAreRefusedAndLeaveNothing) {
   StartServer();
   struct Case {
     const char* what;
@@ -202,7 +202,7 @@ TEST_F(RpcSeriesStartTest, WhatIsWrongIsRefusedAndNothingStays) {
   }
 }
 
-TEST_F(RpcSeriesStartTest, ComesBehindTheRightHandSides) {
+TEST_F(RpcSeriesStartTest, FollowsTheRightHandSides) {
   StartServer();
   Series series(stub());
   v1::SolveSeriesRequest request = First(a_, b_);
@@ -215,7 +215,7 @@ TEST_F(RpcSeriesStartTest, ComesBehindTheRightHandSides) {
   EXPECT_THAT(status.error_message(), HasSubstr("header.rhs"));
 }
 
-TEST_F(RpcSeriesStartTest, IsNoPayloadOfOtherCalls) {
+TEST_F(RpcSeriesStartTest, IsRefusedInOtherCalls) {
   StartServer();
   grpc::ClientContext context;
   auto stream = stub().FactorizeAndSolve(&context);

@@ -90,7 +90,7 @@ TEST_F(RpcSeriesTest, PayloadsInManyMessages) {
   EXPECT_TRUE(series.Finish().ok());
 }
 
-TEST_F(RpcSeriesTest, AnEmptyMessageBetweenStepsIsNothing) {
+TEST_F(RpcSeriesTest, AnEmptyMessageBetweenStepsIsIgnored) {
   StartServer();
   Series series(stub());
   Answer answer;
@@ -102,7 +102,7 @@ TEST_F(RpcSeriesTest, AnEmptyMessageBetweenStepsIsNothing) {
   EXPECT_TRUE(series.Finish().ok());
 }
 
-TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
+TEST_F(RpcSeriesTest, InvalidStepsEndTheStreamAndKeepTheFactor) {
   StartServer();
   struct Case {
     const char* what;
@@ -161,14 +161,14 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
        [](auto& r) {
          r.mutable_header()->clear_matrix();
          r.mutable_header()->mutable_change()->set_entries(1);
-         r.set_data(Together(std::vector<double>{1}, std::vector<int32_t>{0, kN}));
+         r.set_data(Concatenate(std::vector<double>{1}, std::vector<int32_t>{0, kN}));
        },
        grpc::StatusCode::INVALID_ARGUMENT, "outside"},
       {"NaN in a change",
        [&](auto& r) {
          r.mutable_header()->clear_matrix();
          r.mutable_header()->mutable_change()->set_entries(1);
-         r.set_data(Together(std::vector<double>{nan}, std::vector<int32_t>{2, 1}));
+         r.set_data(Concatenate(std::vector<double>{nan}, std::vector<int32_t>{2, 1}));
        },
        grpc::StatusCode::INVALID_ARGUMENT, "change: the changed matrix has a NaN"},
       {"NaN",
@@ -204,7 +204,7 @@ TEST_F(RpcSeriesTest, WhatIsWrongEndsTheStreamAndNotTheFactor) {
   WaitUntil([&] { return Idle().factors == std::size(cases); }, "the streams' own parts to go");
 }
 
-TEST_F(RpcSeriesTest, AHeaderBeforeTheStepIsWholeIsRefused) {
+TEST_F(RpcSeriesTest, AHeaderBeforeTheStepIsCompleteIsRefused) {
   StartServer();
   Series series(stub());
   v1::SolveSeriesRequest request;
@@ -214,7 +214,7 @@ TEST_F(RpcSeriesTest, AHeaderBeforeTheStepIsWholeIsRefused) {
   series.Write(request);
   const grpc::Status status = series.Status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("sent before the last step's payload"));
+  EXPECT_THAT(status.error_message(), HasSubstr("sent before the payload of the previous step"));
 }
 
 TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
@@ -258,7 +258,7 @@ TEST_F(RpcSeriesTest, FirstHeadersAreChecked) {
   EXPECT_THAT(none.Status().error_message(), HasSubstr("the first step of a series has a matrix"));
 }
 
-TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
+TEST_F(RpcSeriesTest, IdleStreamsHoldOnlyCachedFactorsAndEnd) {
   Config config = SmallConfig();
   // The timeout is much longer than this test takes, even on a slow machine.
   config.limits.series_idle_timeout = absl::Minutes(10);
@@ -285,11 +285,11 @@ TEST_F(RpcSeriesTest, IdleStreamsHoldNothingButWhatIsCachedAndEnd) {
   PassTime(absl::Minutes(11));
   const grpc::Status status = series.Status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_THAT(status.error_message(), HasSubstr("take the series up again"));
+  EXPECT_THAT(status.error_message(), HasSubstr("resume the series"));
   WaitUntil([&] { return Idle().factors == 1; }, "the parts between the steps to go");
 }
 
-TEST_F(RpcSeriesTest, EvictedPartsComeBack) {
+TEST_F(RpcSeriesTest, EvictedPartsAreRestored) {
   StartServer();
   Series series(stub());
   Answer answer;
@@ -306,7 +306,7 @@ TEST_F(RpcSeriesTest, EvictedPartsComeBack) {
   ExpectSolved(answer, next, b_);
 }
 
-TEST_F(RpcSeriesTest, DroppedPartsAreMissedOnceAndKeptAgain) {
+TEST_F(RpcSeriesTest, DroppedPartsAreRequestedOnceAndCachedAgain) {
   StartServer();
   Series series(stub());
   Answer answer;
@@ -345,7 +345,7 @@ TEST_F(RpcSeriesTest, DroppedPartsAreMissedOnceAndKeptAgain) {
   EXPECT_THAT(status.error_message(), HasSubstr("send the step with its matrix"));
 }
 
-TEST_F(RpcSeriesTest, CancellationGivesAllBack) {
+TEST_F(RpcSeriesTest, CancellationReleasesEverything) {
   StartServer();
   const Holdings before = Idle();
   {
@@ -362,7 +362,7 @@ TEST_F(RpcSeriesTest, CancellationGivesAllBack) {
   WaitUntil([&] { return Idle().factors == before.factors + 1; }, "the factor alone");
 }
 
-TEST_F(RpcSeriesTest, AFactorReleasedWithinAStepIsMadeAgain) {
+TEST_F(RpcSeriesTest, AFactorReleasedDuringAStepIsComputedAgain) {
   StartServer();
   Series series(stub());
   Answer answer;
@@ -386,7 +386,7 @@ TEST_F(RpcSeriesTest, AFactorReleasedWithinAStepIsMadeAgain) {
   EXPECT_TRUE(series.Finish().ok());
 }
 
-TEST_F(RpcSeriesTest, AFactorOfTheOtherFieldEndsTheSeries) {
+TEST_F(RpcSeriesTest, AFactorOfTheOtherNumberFieldEndsTheSeries) {
   StartServer();
   Series series(stub());
   Answer answer;
@@ -458,7 +458,7 @@ TEST_F(RpcSeriesTest, EachStepIsMeasuredByItself) {
   EXPECT_EQ(sample(kDurations), 3);
 }
 
-TEST_F(RpcSeriesTest, AStreamCutWithinAStepIsTakenUpByItsHandle) {
+TEST_F(RpcSeriesTest, ASeriesResumesByHandleAfterABrokenStream) {
   StartServer();
   std::string handle;
   {

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(RpcSeriesTest, StepsReuseTheFactorUntilItDoesNotServe) {
+TEST_F(RpcSeriesTest, StepsReuseTheFactorWhileItIsAccurate) {
   StartServer();
   const Holdings before = Idle();
   Series series(stub());
@@ -67,7 +67,7 @@ TEST_F(RpcSeriesTest, StepsReuseTheFactorUntilItDoesNotServe) {
   ExpectHeldSoon(before);
 }
 
-TEST_F(RpcSeriesTest, ChangesTravelInPlaceOfMatrices) {
+TEST_F(RpcSeriesTest, ChangesReplaceWholeMatrices) {
   StartServer();
   const Holdings before = Idle();
   v1::Factor factor;
@@ -89,7 +89,7 @@ TEST_F(RpcSeriesTest, ChangesTravelInPlaceOfMatrices) {
       const std::vector<int32_t> cols = {step, 3};
       for (int k = 0; k < 2; ++k) a[rows[k] + cols[k] * kN] = values[k];
       next.mutable_change()->set_entries(2);
-      request.set_data(Together(values, rows, cols));
+      request.set_data(Concatenate(values, rows, cols));
     } else {
       const std::vector<double> u = RandomMatrix(kN, 1, 30 + step);
       const std::vector<double> v = RandomMatrix(kN, 1, 40 + step);
@@ -97,7 +97,7 @@ TEST_F(RpcSeriesTest, ChangesTravelInPlaceOfMatrices) {
         for (int64_t i = 0; i < kN; ++i) a[i + j * kN] += u[i] * v[j];
       }
       next.mutable_change()->set_rank(1);
-      request.set_data(Together(u, v));
+      request.set_data(Concatenate(u, v));
     }
     ASSERT_TRUE(series.Write(request));
     Answer answer;
@@ -131,7 +131,7 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
     for (int64_t j = 0; j < kN; ++j) {
       for (int64_t i = 0; i < kN; ++i) a[i + j * kN] += u[i] * v[j];
     }
-    request.set_data(Together(u, v));
+    request.set_data(Concatenate(u, v));
     ASSERT_TRUE(series.Write(request));
     ASSERT_TRUE(series.Receive(answer));
     ExpectSolved(*answer, a, b);
@@ -166,7 +166,7 @@ TEST_F(RpcSeriesTest, LowRankChangesUpdateTheFactor) {
   EXPECT_TRUE(series.Finish().ok());
 }
 
-TEST_F(RpcSeriesTest, AMatrixTooFarIsFactoredInTheSameStep) {
+TEST_F(RpcSeriesTest, AMatrixFarFromTheFactorIsFactoredInTheSameStep) {
   StartServer();
   for (const auto strategy :
        {v1::SERIES_STRATEGY_AUTO, v1::SERIES_STRATEGY_REFACTOR, v1::SERIES_STRATEGY_REUSE}) {
@@ -245,7 +245,7 @@ TEST_F(RpcSeriesTest, ASingularMatrixIsAnAnswerAndTheNextStepIsSolved) {
 }
 
 // The step after a singular matrix can use this matrix like any other.
-TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
+TEST_F(RpcSeriesTest, ChangesApplyToAPrecedingSingularMatrix) {
   StartServer();
   std::vector<double> singular = a_;
   for (int64_t i = 0; i < kN; ++i) singular[i] = 0;
@@ -254,12 +254,12 @@ TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
   std::iota(rows.begin(), rows.end(), 0);
   v1::SolveSeriesRequest entries;
   entries.mutable_header()->mutable_change()->set_entries(kN);
-  entries.set_data(Together(column, rows, columns));
+  entries.set_data(Concatenate(column, rows, columns));
   v1::SolveSeriesRequest low_rank;
   low_rank.mutable_header()->mutable_change()->set_rank(1);
   std::vector<double> first(kN);
   first[0] = 1;
-  low_rank.set_data(Together(column, first));
+  low_rank.set_data(Concatenate(column, first));
   const Holdings before = Idle();
   int64_t factors = 0;
   for (const bool begins : {true, false}) {
@@ -301,7 +301,7 @@ TEST_F(RpcSeriesTest, WhatFollowsASingularMatrixStartsFromIt) {
   WaitUntil([&] { return Idle().factors == before.factors + factors; }, "the streams' own parts");
 }
 
-TEST_F(RpcSeriesTest, AfterASingularBeginningAMatrixMakesTheFirstFactor) {
+TEST_F(RpcSeriesTest, AfterASingularFirstStepTheNextMatrixIsFactored) {
   StartServer();
   std::vector<double> singular = a_;
   for (int64_t i = 0; i < kN; ++i) singular[i] = 0;
@@ -314,7 +314,7 @@ TEST_F(RpcSeriesTest, AfterASingularBeginningAMatrixMakesTheFirstFactor) {
   EXPECT_EQ(answer.factor->version(), 1);
 }
 
-TEST_F(RpcSeriesTest, ASingularFactorHasAnOrderAllTheSame) {
+TEST_F(RpcSeriesTest, ASingularFactorHasAnOrder) {
   StartServer();
   v1::FactorizeHeader three;
   *three.mutable_matrix() = Dense(3, 3);
@@ -364,7 +364,7 @@ TEST_F(RpcSeriesTest, ASingularFactorHasAnOrderAllTheSame) {
   EXPECT_THAT(series.Status().error_message(), HasSubstr("has order 40"));
 }
 
-TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
+TEST_F(RpcSeriesTest, ASeriesWithoutItsFactorFactorsTheNextMatrix) {
   StartServer();
   const auto release = [&](const std::string& handle) {
     v1::ReleaseFactorRequest request;
@@ -401,7 +401,7 @@ TEST_F(RpcSeriesTest, ASeriesWhoseFactorIsGoneMakesItsOwnFromTheNextMatrix) {
 
 // In the second step, only the last GMRES iteration reduces the residual. An estimate from its
 // first iterations would abandon the step and make a new factor.
-TEST_F(RpcSeriesTest, NoStepIsGivenUpBeforeAsManyIterationsAsTheLastOneTook) {
+TEST_F(RpcSeriesTest, NoStepFallsBackBeforeTheIterationsOfThePreviousStep) {
   FakeDeviceOptions slow;
   slow.slowness = 1e9;  // a new factor is predicted to cost more than any number of iterations
   StartServer(slow);

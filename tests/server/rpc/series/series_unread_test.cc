@@ -94,7 +94,7 @@ TEST_F(UnreadSeriesTest, TheNextStepAlsoWaitsAfterASingularOne) {
   EXPECT_TRUE(series.Status().ok());
 }
 
-TEST_F(UnreadSeriesTest, AClientThatNeverReadsIsCutOff) {
+TEST_F(UnreadSeriesTest, AClientThatNeverReadsIsCancelled) {
   Sender series(stub(), matrices_, b_);
   AwaitSecondStep();
   PassTime(absl::Seconds(15));

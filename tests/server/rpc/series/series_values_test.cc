@@ -53,10 +53,10 @@ struct Pattern {
     return gzip ? Gzip(text) : text;
   }
   std::string Packed(const std::vector<Complex>& values) const {
-    if (complex()) return Together(values);
+    if (complex()) return Concatenate(values);
     std::vector<double> real;
     for (const Complex v : values) real.push_back(v.real());
-    return Together(real);
+    return Concatenate(real);
   }
 };
 
@@ -177,14 +177,14 @@ class RpcSeriesValuesTest : public RpcSeriesTest {
   const std::vector<double> rhs_ = RandomMatrix(kN, 1, 7);
 };
 
-TEST_F(RpcSeriesValuesTest, ValuesAreTheTextWithThem) {
+TEST_F(RpcSeriesValuesTest, ValuesEqualATextWithThem) {
   FakeDeviceOptions options;
   options.has_sparse_ops = true;
   StartServer(options);
   ExpectAllSameAsTexts();
 }
 
-TEST_F(RpcSeriesValuesTest, ValuesAreTheTextWithThemWhereItIsKeptInFull) {
+TEST_F(RpcSeriesValuesTest, ValuesEqualATextWithThemInDenseStorage) {
   StartServer();
   ExpectAllSameAsTexts();
 }
@@ -208,7 +208,7 @@ TEST_F(RpcSeriesValuesTest, APatternHasAsManyValuesAsLines) {
   EXPECT_EQ(answer.x, expected.x);
 }
 
-TEST_F(RpcSeriesValuesTest, WhatIsNoSetOfValuesIsRefused) {
+TEST_F(RpcSeriesValuesTest, InvalidValuesAreRefused) {
   FakeDeviceOptions options;
   options.has_sparse_ops = true;
   StartServer(options);
@@ -259,7 +259,7 @@ TEST_F(RpcSeriesValuesTest, WhatIsNoSetOfValuesIsRefused) {
             "the streams' own parts to go");
 }
 
-TEST_F(RpcSeriesValuesTest, ValuesNeedATextOfThisStream) {
+TEST_F(RpcSeriesValuesTest, ValuesRequireATextOfThisStream) {
   FakeDeviceOptions options;
   options.has_sparse_ops = true;
   StartServer(options);
@@ -341,14 +341,14 @@ TEST_F(RpcSeriesValuesTest, ValuesFollowASingularText) {
   ExpectToFollowASingularText();
 }
 
-TEST_F(RpcSeriesValuesTest, ValuesFollowASingularTextThatIsKeptSparse) {
+TEST_F(RpcSeriesValuesTest, ValuesFollowASingularTextInSparseStorage) {
   FakeDeviceOptions options;
   options.has_sparse_ops = true;
   StartServer(options);
   ExpectToFollowASingularText();
 }
 
-TEST_F(RpcSeriesValuesTest, TheMapIsEvictedAsTheMatrixIsAndGoesWithTheStream) {
+TEST_F(RpcSeriesValuesTest, TheMapIsEvictedLikeTheMatrixAndFreedWithTheStream) {
   FakeDeviceOptions options;
   options.has_sparse_ops = true;
   StartServer(options);
@@ -393,7 +393,7 @@ TEST_F(RpcSeriesValuesTest, TheMapIsEvictedAsTheMatrixIsAndGoesWithTheStream) {
   WaitUntil([&] { return Idle().factors == before.factors + 1; }, "the parts between the steps");
 }
 
-TEST_F(RpcSeriesValuesTest, ValuesFollowOtherChangesOfAMatrixKeptInFull) {
+TEST_F(RpcSeriesValuesTest, ValuesFollowOtherChangesInDenseStorage) {
   StartServer();
   const Pattern pattern = Lower("real", "general");
   const std::vector<Complex> values = pattern.Values(1);
@@ -403,7 +403,7 @@ TEST_F(RpcSeriesValuesTest, ValuesFollowOtherChangesOfAMatrixKeptInFull) {
   ASSERT_TRUE(TextStep(by_texts, pattern, values, &expected, true, v1::SERIES_STRATEGY_REFACTOR));
   v1::SolveSeriesRequest change = Request({}, false);
   change.mutable_header()->mutable_change()->set_rank(1);
-  change.set_data(Together(RandomMatrix(kN, 1, 30), RandomMatrix(kN, 1, 31)));
+  change.set_data(Concatenate(RandomMatrix(kN, 1, 30), RandomMatrix(kN, 1, 31)));
   change.set_rhs_data(Bytes(rhs_));
   ASSERT_TRUE(by_values.Write(change) && by_values.Receive(&answer));
   const std::vector<Complex> next = pattern.Values(2);

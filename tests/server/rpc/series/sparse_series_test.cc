@@ -24,7 +24,7 @@ Triplets EmptyRow() {
   return a;
 }
 // Returns a matrix with two columns that have their only entry in the same row.
-Triplets RowLeftOver() {
+Triplets UnmatchedRow() {
   Triplets a = Grid(kM);
   std::erase_if(a, [](const Triplet& entry) { return entry.column <= 1 && entry.row != 1; });
   return a;
@@ -49,7 +49,7 @@ class RpcSparseSeriesTest : public RpcSparseStreamTest,
       }
       for (const auto reason : {v1::SINGULAR_REASON_EMPTY_ROW, v1::SINGULAR_REASON_STRUCTURE}) {
         const bool is_empty = reason == v1::SINGULAR_REASON_EMPTY_ROW;
-        ASSERT_TRUE(Step(is_empty ? EmptyRow() : RowLeftOver(), false, &answer))
+        ASSERT_TRUE(Step(is_empty ? EmptyRow() : UnmatchedRow(), false, &answer))
             << Finish().error_message();
         EXPECT_FALSE(answer.result.solved());
         EXPECT_FALSE(answer.result.accurate());
@@ -71,7 +71,7 @@ class RpcSparseSeriesTest : public RpcSparseStreamTest,
   }
 };
 
-TEST_P(RpcSparseSeriesTest, EveryNewFactorIsByTheFirstAnalysis) {
+TEST_P(RpcSparseSeriesTest, EveryNewFactorUsesTheFirstAnalysis) {
   Start();
   Open(v1::SERIES_STRATEGY_REFACTOR);
   for (int step = 0; step < 5; ++step) {
@@ -129,7 +129,7 @@ TEST_P(RpcSparseSeriesTest, AStepStartsAtTheGivenX0) {
 
 // A series that starts from a cached sparse factor reuses its analysis, and stores new factors
 // under its handle.
-TEST_P(RpcSparseSeriesTest, GoesOnFromASparseFactorAndLeavesItItsNewOnes) {
+TEST_P(RpcSparseSeriesTest, BeginsWithASparseFactorAndReplacesIt) {
   Start();
   const Triplets a = Grid(kM), next = Grid(kM, 3);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
@@ -145,7 +145,7 @@ TEST_P(RpcSparseSeriesTest, GoesOnFromASparseFactorAndLeavesItItsNewOnes) {
   ExpectSolves(factor.handle(), kN, next);
 }
 
-TEST_P(RpcSparseSeriesTest, HoldsNothingButItsFactorAfterwards) {
+TEST_P(RpcSparseSeriesTest, LeavesOnlyItsFactor) {
   Start();
   Open(v1::SERIES_STRATEGY_REFACTOR);
   Answer answer;
@@ -182,7 +182,7 @@ TEST_P(RpcSparseSeriesTest, ASingularStructureBeyondTheDenseLimitIsAnAnswer) {
   ExpectSingularAndTheNextStepSolved(/*named=*/false);
 }
 
-TEST_P(RpcSparseSeriesTest, ASingularStructureIsNotKept) {
+TEST_P(RpcSparseSeriesTest, ASingularStructureIsNotCached) {
   Start();
   for (const bool values_alone : {true, false}) {
     Open(v1::SERIES_STRATEGY_REUSE);
@@ -214,7 +214,7 @@ TEST_P(RpcSparseSeriesTest, AnotherNumberOfValuesIsRefused) {
   EXPECT_THAT(status.error_message(), HasSubstr("values"));
 }
 
-TEST_P(RpcSparseSeriesTest, WithoutMemoryForTheFactorNothingIsHeld) {
+TEST_P(RpcSparseSeriesTest, WithoutMemoryForTheFactorNothingStaysReserved) {
   Start(4096, size_t{200} << 10);
   Open(v1::SERIES_STRATEGY_REFACTOR);
   Answer answer;

@@ -25,7 +25,7 @@ class RpcPostponedTest : public RpcSparseTest {
   }
   // Reserves all remaining memory of the device or the host when the job runs, until taken_ is
   // reset.
-  void TakeAllElse(bool on_host) {
+  void ReserveRemainingMemory(bool on_host) {
     failpoints().Do("factorize.factor", [this, on_host] {
       MemoryBudget& budget =
           on_host ? core().engine.devices.host_budget() : *core().engine.devices.slots()[0]->budget;
@@ -47,7 +47,7 @@ class RpcPostponedTest : public RpcSparseTest {
   std::optional<Reservation> taken_;
 };
 
-TEST_F(RpcPostponedTest, PivotsThatWereTooSmallAreEliminatedLater) {
+TEST_F(RpcPostponedTest, SmallPivotsAreDelayed) {
   Start();
   const Triplets a = Star(0);
   const v1::Factor factor = MustFactor(Unmatched(a), a);
@@ -110,7 +110,7 @@ TEST_F(RpcPostponedTest, APivotOfAScaledFactorIsCountedInItsScales) {
   for (const v1::Operation op : {v1::OPERATION_NONE, v1::OPERATION_TRANSPOSE}) {
     SCOPED_TRACE(v1::Operation_Name(op));
     header.mutable_solve()->set_operation(op);
-    TakeAllElse(/*on_host=*/false);
+    ReserveRemainingMemory(/*on_host=*/false);
     std::vector<double> expected(kN, 1.0), b(kN);
     if (op == v1::OPERATION_TRANSPOSE) expected[1] /= kUnit;
     for (const Triplet& entry : a) {
@@ -164,17 +164,17 @@ TEST_F(RpcPostponedTest, HoldsTheLargerReservationUntilTheEnd) {
 
 TEST_F(RpcPostponedTest, WithoutDeviceMemoryTheyArePerturbedAndCorrected) {
   Start();
-  TakeAllElse(/*on_host=*/false);
+  ReserveRemainingMemory(/*on_host=*/false);
   ExpectCorrected(Star(0));
 }
 
 TEST_F(RpcPostponedTest, WithoutHostMemoryTheyArePerturbedAndCorrected) {
   Start();
-  TakeAllElse(/*on_host=*/true);
+  ReserveRemainingMemory(/*on_host=*/true);
   ExpectCorrected(Star(0));
 }
 
-TEST_F(RpcPostponedTest, InOneCallToo) {
+TEST_F(RpcPostponedTest, InFactorizeAndSolve) {
   Start();
   const Triplets a = Star(0);
   const std::vector<double> b(kStar, 1.0);

@@ -71,7 +71,7 @@ TEST_F(RpcKluTest, SolvesAfterEvictionToHostMemory) {
   }
 }
 
-TEST_F(RpcKluTest, HasDoublePrecisionAlone) {
+TEST_F(RpcKluTest, SupportsOnlyDoublePrecision) {
   Start();
   const Triplets a = Grid(kM);
   v1::FactorizeHeader header = Header(kN, a);
@@ -89,7 +89,7 @@ TEST_F(RpcKluTest, HasDoublePrecisionAlone) {
   EXPECT_EQ(factor.factor_dtype(), v1::DTYPE_FLOAT64);
 }
 
-TEST_F(RpcKluTest, AutoTakesItForWhatStaysSparse) {
+TEST_F(RpcKluTest, AutoChoosesKluForMatricesThatStaySparse) {
   Start();
   constexpr int64_t kOrder = 3000;
   const Triplets a = Ladder(kOrder);
@@ -108,7 +108,7 @@ TEST_F(RpcKluTest, AutoTakesItForWhatStaysSparse) {
   EXPECT_EQ(answer.factor.algorithm(), v1::ALGORITHM_MULTIFRONTAL);
 }
 
-TEST_F(RpcKluTest, WhatStaysSparseDoesSoWhateverPrecisionIsLeftToAuto) {
+TEST_F(RpcKluTest, MatricesThatStaySparseDoSoWithAutomaticPrecision) {
   constexpr int64_t kOrder = 9000;  // for this order, a dense factor would be in single precision
   Start(/*max_n=*/2 * kOrder, /*device_budget=*/size_t{4} << 30);
   const Triplets a = Ladder(kOrder);
@@ -186,7 +186,7 @@ class RpcFullKluTest : public RpcKluTest {
   }
 };
 
-TEST_F(RpcFullKluTest, AutoGoesOnByFronts) {
+TEST_F(RpcFullKluTest, AutoFallsBackToMultifrontal) {
   Start();
   const Triplets a = Grid(kM);
   v1::FactorizeHeader by_auto = Header(kN, a, v1::ALGORITHM_AUTO);
@@ -209,7 +209,7 @@ TEST_F(RpcFullKluTest, AutoGoesOnByFronts) {
   EXPECT_LT(BackwardError(a, false, x, b), 1e-14);
 }
 
-TEST_F(RpcFullKluTest, ByItsNameTheCallEnds) {
+TEST_F(RpcFullKluTest, TheCallFailsIfKluIsNamed) {
   Start();
   const Triplets a = Grid(kM);
   ExpectRefused(Header(kN, a), BytesOf(a), grpc::StatusCode::RESOURCE_EXHAUSTED, "no room");

@@ -68,7 +68,7 @@ TEST_F(RpcMultifrontalTest, OnePatternIsAnalysedOnce) {
   ExpectSolves(second.handle(), kM * kM, next);
 }
 
-TEST_F(RpcMultifrontalTest, AnotherMatchingIsAnotherAnalysis) {
+TEST_F(RpcMultifrontalTest, AnotherMatchingRequiresAnotherAnalysis) {
   Start();
   constexpr int64_t kM = 10;
   const Triplets a = Grid(kM);
@@ -80,7 +80,7 @@ TEST_F(RpcMultifrontalTest, AnotherMatchingIsAnotherAnalysis) {
   }
 }
 
-TEST_F(RpcMultifrontalTest, TakesAPivotThreshold) {
+TEST_F(RpcMultifrontalTest, AcceptsAPivotThreshold) {
   Start();
   const Triplets a = Star(1e-3);
   const auto with = [&](double threshold, v1::Algorithm algorithm = v1::ALGORITHM_MULTIFRONTAL) {
@@ -128,7 +128,7 @@ TEST_F(RpcMultifrontalTest, ReservesFactorMatrixAndAnalysisUntilTheEnd) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcMultifrontalTest, AutoChoosesItWhereTheDenseMethodTakesLonger) {
+TEST_F(RpcMultifrontalTest, AutoChoosesItIfTheDenseMethodIsSlower) {
   Start(/*max_n=*/8192);
   constexpr int64_t kM = 40;
   const Triplets large = Grid(kM);
@@ -156,7 +156,7 @@ TEST_F(RpcMultifrontalTest, AutoChoosesItWhereTheDenseMethodTakesLonger) {
             v1::ALGORITHM_MULTIFRONTAL);
 }
 
-TEST_F(RpcMultifrontalTest, MatricesBeyondTheDenseLimitAreTaken) {
+TEST_F(RpcMultifrontalTest, MatricesBeyondTheDenseLimitAreAccepted) {
   Start(/*max_n=*/100);
   constexpr int64_t kM = 30;
   const Triplets a = Grid(kM);
@@ -369,7 +369,7 @@ TEST_F(RpcMultifrontalTest, FactorsAndSolvesInOneCall) {
   EXPECT_EQ(answer.result.solver(), v1::SOLVER_TRSM);
 }
 
-TEST_F(RpcMultifrontalTest, WithoutMemoryForTheFactorNothingIsHeld) {
+TEST_F(RpcMultifrontalTest, WithoutMemoryForTheFactorNothingStaysReserved) {
   Start(4096, size_t{1} << 20);
   constexpr int64_t kM = 60;
   const Triplets a = Grid(kM);

@@ -115,7 +115,7 @@ double Difference(const Download& download, int64_t n, const Triplets& a) {
   return largest;
 }
 
-TEST_P(RpcSparseDownloadTest, GivesLAndUAndWhatTheyAreOf) {
+TEST_P(RpcSparseDownloadTest, ReturnsLAndUOfTheMatrix) {
   Start();
   constexpr int64_t kM = 12;
   const Triplets grid = Grid(kM);
@@ -146,7 +146,7 @@ TEST_P(RpcSparseDownloadTest, WithInterchangesAndPostponedPivots) {
   EXPECT_LT(Difference<float>(Get(MustFactor(header, a).handle()), kStar, a), 1e-3);
 }
 
-TEST_P(RpcSparseDownloadTest, FromHostMemoryTooAndHoldsNothingAfterwards) {
+TEST_P(RpcSparseDownloadTest, WorksFromHostMemoryAndLeavesNothing) {
   Start();
   constexpr int64_t kM = 12;
   const Triplets a = Grid(kM);

@@ -93,7 +93,7 @@ std::vector<double> Eliminated(int64_t n, const Triplets& a, const std::vector<i
   return s;
 }
 
-TEST_F(RpcSparseSchurTest, LeavesTheComplementOfChosenUnknowns) {
+TEST_F(RpcSparseSchurTest, ReturnsTheComplementOfChosenUnknowns) {
   Start();
   const Triplets a = Grid(kM);
   const std::vector<int32_t> keep = {100, 3, 77, 13, 0};
@@ -111,7 +111,7 @@ TEST_F(RpcSparseSchurTest, LeavesTheComplementOfChosenUnknowns) {
   ExpectHeldSoon(Holdings());
 }
 
-TEST_F(RpcSparseSchurTest, TakesTheLeadingSizeByTheMethodsName) {
+TEST_F(RpcSparseSchurTest, AcceptsALeadingOrderIfTheMethodIsNamed) {
   Start(/*max_n=*/50);
   const Triplets a = Grid(kM);
   v1::ComputeSchurComplementHeader header = Keeping(kN, a, {});
@@ -148,7 +148,7 @@ TEST_F(RpcSparseSchurTest, ReportsASingularBlockOfTheEliminatedUnknowns) {
   EXPECT_DOUBLE_EQ(nearly.s[0], 0x1p40);
 }
 
-TEST_F(RpcSparseSchurTest, RefusesWhatItCannotKeep) {
+TEST_F(RpcSparseSchurTest, RefusesInvalidRequests) {
   Start();
   const Triplets a = Grid(kM);
   for (const std::vector<int32_t>& bad :
@@ -174,7 +174,7 @@ TEST_F(RpcSparseSchurTest, RefusesWhatItCannotKeep) {
                 "header.keep: the matrix is dense, and keep is for sparse matrices");
 }
 
-TEST_F(RpcSparseSchurTest, RefusesOptionsThatNothingWouldGoBy) {
+TEST_F(RpcSparseSchurTest, RefusesUnusedOptions) {
   Start();
   const Triplets a = Grid(kM);
   v1::ComputeSchurComplementHeader header = Keeping(kN, a, {1});
@@ -191,7 +191,7 @@ TEST_F(RpcSparseSchurTest, RefusesOptionsThatNothingWouldGoBy) {
                 "header.options.parameters: sparse methods have no parameters");
 }
 
-TEST_F(RpcSparseSchurTest, RefusesALeadingSizeThatKeepsNothing) {
+TEST_F(RpcSparseSchurTest, RefusesALeadingOrderWithoutTrailingUnknowns) {
   Start(/*max_n=*/50);
   const Triplets a = Grid(kM);
   v1::ComputeSchurComplementHeader header = Keeping(kN, a, {});

@@ -130,7 +130,7 @@ TEST_F(RpcSparseTest, FactorsAreThoseOfTheDenseUploadAndCostLess) {
   ExpectSolves(dense.handle(), a_);
 }
 
-TEST_F(RpcSparseTest, TextsThatAreHardlySparseArriveInFull) {
+TEST_F(RpcSparseTest, NearlyDenseTextsAreStoredAsDense) {
   Start();
   const HostMatrix full = RandomSparse(kN, 0.2, 3);
   v1::Factor dense, text;
@@ -140,7 +140,7 @@ TEST_F(RpcSparseTest, TextsThatAreHardlySparseArriveInFull) {
   ExpectSolves(text.handle(), full);
 }
 
-TEST_F(RpcSparseTest, FitsWhereTheDenseMatrixBesideItsFactorDoesNot) {
+TEST_F(RpcSparseTest, FitsWhenTheDenseMatrixWithItsFactorDoesNot) {
   constexpr int64_t kLarge = 600;
   const size_t lu = BlockBytes(kLarge * kLarge * sizeof(double));
   Start(lu + lu / 4);
@@ -157,7 +157,7 @@ TEST_F(RpcSparseTest, FitsWhereTheDenseMatrixBesideItsFactorDoesNot) {
   EXPECT_EQ(after.host_reserved, before.host_reserved);
 }
 
-TEST_F(RpcSparseTest, TheEstimateIsWhatItWillCost) {
+TEST_F(RpcSparseTest, TheEstimateEqualsTheCost) {
   Start();
   for (const double density : {0.03, 0.2}) {
     const HostMatrix a = RandomSparse(kN, density, 3);
@@ -177,7 +177,7 @@ TEST_F(RpcSparseTest, TheEstimateIsWhatItWillCost) {
   }
 }
 
-TEST_F(RpcSparseTest, WithoutTheMatrixNoneIsKept) {
+TEST_F(RpcSparseTest, WithoutKeepMatrixNoMatrixIsStored) {
   Start();
   v1::FactorizeHeader header = Header(Text());
   header.mutable_options()->set_keep_matrix(false);
@@ -193,7 +193,7 @@ TEST_F(RpcSparseTest, WithoutTheMatrixNoneIsKept) {
   EXPECT_EQ(factor.bytes(), dense.bytes());
 }
 
-TEST_F(RpcSparseTest, VersionsMayArriveEitherWay) {
+TEST_F(RpcSparseTest, VersionsMayBeSparseOrDense) {
   Start();
   const HostMatrix next = RandomSparse(kN, 0.03, 9);
   v1::Factor from_dense, from_text;
@@ -272,7 +272,7 @@ TEST_F(RpcSparseTest, MethodsThatTakeDenseMatricesGetThem) {
   EXPECT_LT(result.backward_error(), 1e-14);
 }
 
-TEST_F(RpcSparseTest, RefusesWhatOverflowsItsType) {
+TEST_F(RpcSparseTest, RefusesOverflowOfTheType) {
   Start();
   for (const char* value : {"1e39", "-1e300"}) {
     HostMatrix a = a_;
@@ -312,7 +312,7 @@ TEST_F(RpcSparseTest, TheParsedMatrixIsReservedUntilItIsSent) {
   EXPECT_EQ(Idle().host_reserved, 0u);
 }
 
-TEST_F(RpcSparseTest, DevicesWithoutSparseOperationsGetTheDenseForm) {
+TEST_F(RpcSparseTest, DevicesWithoutSparseOperationsGetADenseMatrix) {
   StartServer();
   v1::Factor dense, text;
   ASSERT_TRUE(Factorize(Header(Dense(kN, kN)), Bytes(a_), &dense).ok());
@@ -360,7 +360,7 @@ Binary BinaryOf(const HostMatrix& a, int64_t n, v1::SparseFormat format) {
   return binary;
 }
 
-TEST_F(RpcSparseTest, BinaryEntriesGiveTheFactorOfTheText) {
+TEST_F(RpcSparseTest, BinaryEntriesAndTextGiveEqualFactors) {
   Start();
   v1::Factor text;
   ASSERT_TRUE(FactorizeText(TextOf(a_, kN, 1), &text).ok());
@@ -382,7 +382,7 @@ TEST_F(RpcSparseTest, BinaryEntriesGiveTheFactorOfTheText) {
   EXPECT_EQ(Idle().host_reserved, 0u);
 }
 
-TEST_F(RpcSparseTest, BinaryEntriesAreRefusedByWhatIsWrong) {
+TEST_F(RpcSparseTest, InvalidBinaryEntriesAreReportedInDetail) {
   Start();
   const Binary good = BinaryOf<int32_t>(a_, kN, v1::SPARSE_FORMAT_COMPRESSED_ROWS);
   const auto expect = [&](auto change, const std::string& message) {
@@ -414,7 +414,7 @@ TEST_F(RpcSparseTest, BinaryEntriesAreRefusedByWhatIsWrong) {
   expect([&](Binary& b) { sparse(b)->set_cols(kN + 1); }, "is not square");
 }
 
-TEST_F(RpcSparseTest, BinaryRightHandSidesAreTakenInFull) {
+TEST_F(RpcSparseTest, BinaryRightHandSidesAreStoredAsDense) {
   Start();
   HostMatrix b(kN * kN);
   for (int64_t i = 0; i < kN; ++i) b[i + (i * 7 % 3) * kN] = 1;

@@ -56,7 +56,7 @@ class RpcSparseValuesTest : public RpcSparseTest {
   }
 };
 
-TEST_F(RpcSparseValuesTest, GiveTheBitsOfTheMatrixSentInFull) {
+TEST_F(RpcSparseValuesTest, GiveTheSameBitsAsTheWholeMatrix) {
   Start();
   const Triplets a = Grid(kM);
   for (const v1::Algorithm method : {v1::ALGORITHM_MULTIFRONTAL, v1::ALGORITHM_KLU}) {
@@ -88,7 +88,7 @@ TEST_F(RpcSparseValuesTest, GiveTheBitsOfTheMatrixSentInFull) {
   }
 }
 
-TEST_F(RpcSparseValuesTest, BringAFactorBackFromHostMemory) {
+TEST_F(RpcSparseValuesTest, RestoreAFactorFromHostMemory) {
   Start();
   const Triplets a = Grid(kM), next = Grid(kM, 1);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
@@ -145,7 +145,7 @@ TEST_F(RpcSparseValuesTest, SingularOnesKeepThePreviousFactor) {
   ExpectSolves(factor.handle(), kN, a);
 }
 
-TEST_F(RpcSparseValuesTest, WhatIsNoSetOfValuesIsRefused) {
+TEST_F(RpcSparseValuesTest, InvalidValuesAreRefused) {
   Start();
   const Triplets a = Grid(kM);
   const v1::Factor factor = MustFactor(Header(kN, a), a);
@@ -236,7 +236,7 @@ TEST_F(RpcSparseValuesTest, WithoutAPatternDigestAreRefused) {
   }
 }
 
-TEST_F(RpcSparseValuesTest, NeedPositions) {
+TEST_F(RpcSparseValuesTest, RequirePositions) {
   Start();
   v1::MatrixSpec values;
   values.mutable_values()->set_entries(4);

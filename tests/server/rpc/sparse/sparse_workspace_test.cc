@@ -116,7 +116,7 @@ TEST_F(RpcSparseWorkspaceTest, ValuesAloneNeedNoWorkspaceRequest) {
   EXPECT_EQ(queries_, 2);
 }
 
-TEST_F(RpcSparseWorkspaceTest, WhatTheDeviceNeverHasIsDoneWithout) {
+TEST_F(RpcSparseWorkspaceTest, AWorkspaceBeyondTheDeviceIsOmitted) {
   constexpr size_t kBudget = size_t{32} << 20;
   beyond_ = 2 * kBudget;
   Start(/*max_n=*/4096, kBudget);

@@ -73,7 +73,7 @@ class ReplyTest : public RpcTest {
   Holdings idle_;
 };
 
-TEST_F(ReplyTest, ReadersThatStopBeforeTheEndAreChargedAndCutOff) {
+TEST_F(ReplyTest, ReadersThatStopAreChargedAndCancelled) {
   constexpr int kReaders = 16;
   const auto readers = Readers(kReaders);
   EXPECT_GE(Held().host_reserved, kReaders * kReplyBytes);
@@ -86,14 +86,14 @@ TEST_F(ReplyTest, ReadersThatStopBeforeTheEndAreChargedAndCutOff) {
   }
 }
 
-TEST_F(ReplyTest, AReaderThatGoesOnGetsItsReply) {
+TEST_F(ReplyTest, AReaderThatResumesGetsItsReply) {
   const auto readers = Readers(1);
   PassTime(absl::Seconds(15));
   EXPECT_TRUE(readers.front()->Finish().ok());
   ExpectHeldSoon(idle_);
 }
 
-TEST_F(ReplyTest, AReaderThatStoppedDoesNotOutliveTheServersEnd) {
+TEST_F(ReplyTest, AStoppedReaderDoesNotDelayTheServersExit) {
   const auto readers = Readers(1);
   core().calls.AbortAll(absl::UnavailableError("draining"));
   PassTime(absl::Seconds(1));

@@ -41,7 +41,7 @@ class ReplyWriterTest : public ::testing::Test {
   ReplyWriter writer_{limits_};
 };
 
-TEST_F(ReplyWriterTest, OneMessageIsInFlightAndTheEndLeavesWithTheLast) {
+TEST_F(ReplyWriterTest, OneMessageIsInFlightAndTheEndIsSentWithTheLast) {
   Push("one");
   Push("two");
   EXPECT_EQ(Next(), Step::kWrite);
@@ -54,7 +54,7 @@ TEST_F(ReplyWriterTest, OneMessageIsInFlightAndTheEndLeavesWithTheLast) {
   EXPECT_EQ(Next(), Step::kNone) << "gRPC has the end";
 }
 
-TEST_F(ReplyWriterTest, TheEndLeavesAloneWhenNothingIsLeft) {
+TEST_F(ReplyWriterTest, TheEndIsSentAloneIfNoMessageIsQueued) {
   Push("one");
   EXPECT_EQ(Next(), Step::kWrite);
   writer_.Close();
@@ -70,7 +70,7 @@ TEST_F(ReplyWriterTest, NothingIsPushedOnceClosed) {
   EXPECT_EQ(Next(), Step::kFinish);
 }
 
-TEST_F(ReplyWriterTest, WhatGrpcWasNotGivenCanBeDropped) {
+TEST_F(ReplyWriterTest, QueuedMessagesCanBeDropped) {
   Push("one");
   Push("two");
   EXPECT_EQ(Next(), Step::kWrite);
@@ -81,7 +81,7 @@ TEST_F(ReplyWriterTest, WhatGrpcWasNotGivenCanBeDropped) {
   EXPECT_EQ(Next(), Step::kNone);
 }
 
-TEST_F(ReplyWriterTest, AMessageThatLacksMemoryIsStillToBeSent) {
+TEST_F(ReplyWriterTest, AMessageIsRetriedAfterMemoryRanOut) {
   int attempts = 0;
   writer_.Push([&attempts] {
     if (attempts++ == 0) throw std::bad_alloc();

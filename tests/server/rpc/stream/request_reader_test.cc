@@ -49,7 +49,7 @@ class RequestReaderTest : public ::testing::Test {
   RequestReader reader_{limits_};
 };
 
-TEST_F(RequestReaderTest, GivesTheRunsOfBytesInTheirOrder) {
+TEST_F(RequestReaderTest, ReturnsTheRunsOfBytesInOrder) {
   Receive(Request("abc", "de"));
   Receive(Request("f", ""));
   EXPECT_THAT(Next(), Optional(std::string("2:abc")));
@@ -65,7 +65,7 @@ TEST_F(RequestReaderTest, GivesTheRunsOfBytesInTheirOrder) {
   EXPECT_EQ(Next(), std::nullopt);
 }
 
-TEST_F(RequestReaderTest, PassesOverMessagesWithoutPayload) {
+TEST_F(RequestReaderTest, SkipsMessagesWithoutPayload) {
   Receive(v1::FactorizeRequest());
   Receive(Request("a", ""));
   EXPECT_THAT(Next(), Optional(std::string("2:a")));
@@ -93,7 +93,7 @@ TEST_F(RequestReaderTest, ReadsNothingAfterTheEnd) {
   EXPECT_EQ(reader_.StartRead(), nullptr);
 }
 
-TEST_F(RequestReaderTest, RefusesWhatIsNoMessage) {
+TEST_F(RequestReaderTest, RefusesMalformedMessages) {
   const grpc::Slice slice("\x0a\xff", 2);
   EXPECT_THAT(reader_.Add(grpc::ByteBuffer(&slice, 1), At(0)),
               testing::FailsWith(absl::StatusCode::kInvalidArgument, ""));
@@ -113,7 +113,7 @@ TEST_F(RequestReaderTest, AClientThatSendsNoPayloadIsIdle) {
   EXPECT_EQ(Fault(41), std::nullopt);
 }
 
-TEST_F(RequestReaderTest, WhileThereIsSomethingToConsumeTheClientIsNotAwaited) {
+TEST_F(RequestReaderTest, TheClientIsNotAwaitedWhileMessagesAreQueued) {
   reader_.StartWatch(At(0));
   Receive(Request("a", ""), 0);
   ASSERT_NE(reader_.StartRead(), nullptr);

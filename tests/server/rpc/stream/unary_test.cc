@@ -103,7 +103,7 @@ TEST_F(UnaryTest, CallsAreRefusedWhenThereIsNoMemoryForThem) {
   });
 }
 
-TEST_F(UnaryTest, AReplyThatIsNotReadIsChargedAndCutOff) {
+TEST_F(UnaryTest, AnUnreadReplyIsChargedAndCancelled) {
   StartServer();
   for (int i = 0; i < 50; ++i) {
     v1::Factor factor;
@@ -123,7 +123,7 @@ TEST_F(UnaryTest, AReplyThatIsNotReadIsChargedAndCutOff) {
   EXPECT_EQ(reader.Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(UnaryTest, AReaderThatGoesOnGetsItsReply) {
+TEST_F(UnaryTest, AReaderThatResumesGetsItsReply) {
   StartServer();
   Reader reader(*this);
   PassTime(absl::Seconds(15));

@@ -61,7 +61,7 @@ class ConnectionCallsTest : public ::testing::Test {
 
 constexpr int kMax = ConnectionCalls::kMaxPendingPerConnection;
 
-TEST_F(ConnectionCallsTest, AConnectionHasSoManyPendingCalls) {
+TEST_F(ConnectionCallsTest, PendingCallsOfAConnectionAreLimited) {
   const uint64_t one = calls_.NewConnection();
   const uint64_t other = calls_.NewConnection();
   EXPECT_EQ(Admit(one, 10000), kMax);
@@ -73,7 +73,7 @@ TEST_F(ConnectionCallsTest, AConnectionHasSoManyPendingCalls) {
   EXPECT_EQ(Admit(one, 10000), 8);
 }
 
-TEST_F(ConnectionCallsTest, AllConnectionsTogetherHaveSoMany) {
+TEST_F(ConnectionCallsTest, PendingCallsOfAllConnectionsAreLimited) {
   constexpr int kFull = ConnectionCalls::kMaxPending / kMax + 1;
   for (int i = 0; i < kFull; ++i) Admit(calls_.NewConnection(), 10000);
   EXPECT_EQ(Admit(calls_.NewConnection(), 10000), ConnectionCalls::kAlwaysPending)
@@ -90,7 +90,7 @@ TEST_F(ConnectionCallsTest, AConnectionOfAbandonedCallsIsClosed) {
   EXPECT_TRUE(calls_.Admit(calls_.NewConnection()));
 }
 
-TEST_F(ConnectionCallsTest, CallsBeyondTheBoundOfAConnectionAreAbandoned) {
+TEST_F(ConnectionCallsTest, CallsBeyondTheLimitOfAConnectionCountAsAbandoned) {
   const uint64_t one = calls_.NewConnection();
   Admit(one, kMax);
   const Entries begun = Begin(one, 1);
@@ -100,7 +100,7 @@ TEST_F(ConnectionCallsTest, CallsBeyondTheBoundOfAConnectionAreAbandoned) {
   EXPECT_EQ(closed_.size(), 1u);
 }
 
-TEST_F(ConnectionCallsTest, AThousandIn20SecondsAreNotTooMany) {
+TEST_F(ConnectionCallsTest, AbandonedCallsBelowTheRateLimitAreAccepted) {
   const uint64_t one = calls_.NewConnection();
   for (int i = 0; i < 900; ++i) Abandon(one);
   clock_.Advance(absl::Seconds(10));
@@ -110,7 +110,7 @@ TEST_F(ConnectionCallsTest, AThousandIn20SecondsAreNotTooMany) {
 
 // Many clients share the connection of a proxy. They cancel most calls at once, and a few while the
 // server works on them.
-TEST_F(ConnectionCallsTest, AConnectionWithCallsThatAreServedStaysOpen) {
+TEST_F(ConnectionCallsTest, AConnectionWithServedCallsStaysOpen) {
   const uint64_t proxy = calls_.NewConnection();
   for (int i = 0; i < 20000; ++i) {
     if (i % 8 == 0) {
@@ -131,7 +131,7 @@ TEST_F(ConnectionCallsTest, RefusedCallsAreNotAbandoned) {
   EXPECT_TRUE(closed_.empty());
 }
 
-TEST_F(ConnectionCallsTest, AQuietConnectionIsForgotten) {
+TEST_F(ConnectionCallsTest, AnIdleConnectionIsRemoved) {
   const uint64_t quiet = calls_.NewConnection();
   const uint64_t pending = calls_.NewConnection();
   for (int i = 0; i < 1000; ++i) Abandon(quiet);

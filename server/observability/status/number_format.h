@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Formats numbers for people, and summarizes histograms.
-#ifndef CROUT_SERVER_OBSERVABILITY_STATUS_FIGURES_H_
-#define CROUT_SERVER_OBSERVABILITY_STATUS_FIGURES_H_
+#ifndef CROUT_SERVER_OBSERVABILITY_STATUS_NUMBER_FORMAT_H_
+#define CROUT_SERVER_OBSERVABILITY_STATUS_NUMBER_FORMAT_H_
 
 #include <array>
 #include <cstdint>
@@ -41,4 +41,4 @@ double Quantile(const HistogramReading& reading, double share);
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_OBSERVABILITY_STATUS_FIGURES_H_
+#endif  // CROUT_SERVER_OBSERVABILITY_STATUS_NUMBER_FORMAT_H_

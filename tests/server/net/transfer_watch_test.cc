@@ -4,10 +4,10 @@
 
 #include <limits>
 
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "server/rpc/core.h"
 
-namespace crout::transfer_watch_test {
+namespace crout::testing::transfer_watch_test {
 namespace {
 
 using Fault = TransferWatch::Fault;
@@ -24,14 +24,14 @@ class TransferWatchTest : public ::testing::Test {
   TransferWatch watch_{limits_, start_};
 };
 
-TEST_F(TransferWatchTest, ThePeersSilenceIsLimited) {
+TEST_F(TransferWatchTest, IdleTimeOfThePeerIsLimited) {
   watch_.StartPeerTurn(At(5));
   watch_.Moved(100'000, At(8));
   EXPECT_EQ(watch_.Check(At(38)), Fault::kNone);
   EXPECT_EQ(watch_.Check(At(38.1)), Fault::kIdle);
 }
 
-TEST_F(TransferWatchTest, NothingMovedIsSilence) {
+TEST_F(TransferWatchTest, EmptyMovesCountAsIdle) {
   watch_.StartPeerTurn(At(0));
   watch_.Moved(100'000, At(1));
   watch_.Moved(0, At(30));
@@ -71,25 +71,12 @@ TEST_F(TransferWatchTest, TheTotalTimeIsLimited) {
   EXPECT_EQ(watch_.Check(At(601)), Fault::kLong);
 }
 
-TEST_F(TransferWatchTest, TheLargestMessageIsWhatTheLeastRateMovesInTime) {
+TEST_F(TransferWatchTest, TheLargestMessageFitsTheMinimumRateAndIdleTimeout) {
   EXPECT_EQ(LargestMessage(limits_), 3000u);
   constexpr auto kAll = std::numeric_limits<size_t>::max();
   EXPECT_EQ(LargestMessage({.idle_timeout = absl::InfiniteDuration()}), kAll);
   EXPECT_EQ(LargestMessage({.min_rate = 0}), kAll);
   EXPECT_EQ(LargestMessage({.idle_timeout = absl::Hours(1), .min_rate = kAll}), kAll);
-}
-
-TEST_F(TransferWatchTest, ChunksOfRepliesFollowTheLimits) {
-  Limits limits;
-  EXPECT_EQ(limits.ReplyChunkBytes(), size_t{960} << 10);
-  limits.transfer.min_rate = 0;
-  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
-  limits.transfer = {.idle_timeout = absl::InfiniteDuration()};
-  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
-  limits.transfer = {.min_rate = size_t{1} << 30};
-  EXPECT_EQ(limits.ReplyChunkBytes(), limits.reply_chunk_bytes);
-  limits.transfer = {.idle_timeout = absl::Milliseconds(1), .min_rate = 1};
-  EXPECT_EQ(limits.ReplyChunkBytes(), size_t{4} << 10);
 }
 
 TEST_F(TransferWatchTest, LimitsCanBeAbsent) {
@@ -102,4 +89,4 @@ TEST_F(TransferWatchTest, LimitsCanBeAbsent) {
 }
 
 }  // namespace
-}  // namespace crout::transfer_watch_test
+}  // namespace crout::testing::transfer_watch_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/observability/status/figures.h"
+#include "server/observability/status/number_format.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/observability/status/figures.h"
+#include "server/observability/status/number_format.h"
 
 #include <gtest/gtest.h>
 
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/status/heat_map.h"
 
-namespace crout::figures_test {
+namespace crout::number_format_test {
 namespace {
 
-TEST(StatusFiguresTest, SecondsHaveThreeDigitsAndAUnit) {
+TEST(NumberFormatTest, SecondsHaveThreeDigitsAndAUnit) {
   EXPECT_EQ(Seconds(0), "0.00 &#181;s");
   EXPECT_EQ(Seconds(12.34e-6), "12.3 &#181;s");
   EXPECT_EQ(Seconds(999.7e-6), "1.00 ms");
@@ -22,7 +22,7 @@ TEST(StatusFiguresTest, SecondsHaveThreeDigitsAndAUnit) {
   EXPECT_EQ(Seconds(2 * 86400 + 3600), "2 d 1 h");
 }
 
-TEST(StatusFiguresTest, BytesCountsAndPerCent) {
+TEST(NumberFormatTest, BytesCountsAndPerCent) {
   EXPECT_EQ(Bytes(0), "0 B");
   EXPECT_EQ(Bytes(1023), "1023 B");
   EXPECT_EQ(Bytes(1536), "1.50 KiB");
@@ -36,7 +36,7 @@ TEST(StatusFiguresTest, BytesCountsAndPerCent) {
   EXPECT_EQ(Percent(7, 5), 100);
 }
 
-TEST(StatusFiguresTest, LatenciesByDecadeAndQuantile) {
+TEST(NumberFormatTest, LatenciesByDecadeAndQuantile) {
   Metrics metrics(MetricsOptions{});
   EXPECT_EQ(metrics.ReadPhase(JobPhase::kFactor).count, 0u);
   EXPECT_EQ(Quantile(metrics.ReadPhase(JobPhase::kFactor), 0.5), 0);
@@ -52,7 +52,7 @@ TEST(StatusFiguresTest, LatenciesByDecadeAndQuantile) {
   EXPECT_DOUBLE_EQ(Quantile(reading, 1), 3600) << "the highest bound";
 }
 
-TEST(StatusFiguresTest, HeatLevelsCoverTheCounts) {
+TEST(NumberFormatTest, HeatLevelsCoverTheCounts) {
   EXPECT_EQ(HeatLevel(3, 3, 3), 0);
   EXPECT_EQ(HeatLevel(2, 2, 3), 0);
   EXPECT_EQ(HeatLevel(3, 2, 3), kHeatLevels / 2);
@@ -64,4 +64,4 @@ TEST(StatusFiguresTest, HeatLevelsCoverTheCounts) {
 }
 
 }  // namespace
-}  // namespace crout::figures_test
+}  // namespace crout::number_format_test
