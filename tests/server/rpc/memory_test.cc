@@ -327,7 +327,7 @@ TEST_F(RpcMemoryTest, CallsAreChargedAsLongAsTheyLive) {
   }
   const grpc::Status refused = open(&contexts[kFit])->Finish();
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_NE(refused.error_message().find("hold the 96 KiB"), std::string::npos);
+  EXPECT_NE(refused.error_message().find("use all 96 KiB"), std::string::npos);
   contexts[0].TryCancel();
   calls[0]->Finish();
   EXPECT_THAT(SampleOf(core().metrics.Scrape(), "crout_call_memory_bytes{kind=\"limit\"}"),
