@@ -37,6 +37,6 @@ if(CROUT_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "CROUT_FUZZ needs clang: configure with the 'asan' preset")
   endif()
-  # Coverage of the libraries (crout_library); only the fuzz targets link libFuzzer's main.
+  # Coverage of libraries that parse input (crout_library). Only the fuzz targets link libFuzzer's main.
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()

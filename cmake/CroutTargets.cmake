@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# crout_library(NAME SOURCES ... DEPS ... [PRECOMPILE HEADER ...]): a static library of ours, alias
-# crout::NAME. PRECOMPILE names outside headers that most of its small sources include, where parsing
-# them is most of the time; every source includes what it uses all the same.
+# crout_library(NAME [PARSES_INPUT] SOURCES ... DEPS ... [PRECOMPILE HEADER ...]): a static library, alias
+# crout::NAME. PARSES_INPUT: fuzz targets measure the coverage of this library. PRECOMPILE names external
+# headers that take most of the compile time of its small sources; each source still includes what it uses.
 function(crout_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(arg "PARSES_INPUT" "" "SOURCES;DEPS;PRECOMPILE" ${ARGN})
   add_library(crout_${name} STATIC ${arg_SOURCES})
   add_library(crout::${name} ALIAS crout_${name})
   target_link_libraries(crout_${name} PUBLIC ${arg_DEPS} PRIVATE $<BUILD_INTERFACE:crout_flags>)
   target_include_directories(crout_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
-  if(CROUT_FUZZ)
+  if(CROUT_FUZZ AND arg_PARSES_INPUT)
     target_compile_options(crout_${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
   if(arg_PRECOMPILE)

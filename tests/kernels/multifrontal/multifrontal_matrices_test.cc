@@ -22,7 +22,7 @@
 namespace crout::testing::multifrontal_matrices_test {
 namespace {
 
-constexpr int64_t kLargest = kSanitized ? 500 : 20000;
+constexpr int64_t kLargest = kSanitized ? 200 : 20000;
 constexpr double kHuge = 1e12;  // condition number above which A may be found singular
 
 // The result for one matrix.
