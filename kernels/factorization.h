@@ -16,7 +16,7 @@
 #include "kernels/factor_parts.h"
 #include "kernels/irregular_batch.h"
 #include "kernels/lu_algorithm.h"
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/multifrontal_factor.h"
 #include "kernels/stop_requested.h"

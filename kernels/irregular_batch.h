@@ -94,8 +94,8 @@ struct BatchFactors {
   // Estimate of |PA - LU|_1 / (max(rows, cols) |A|_1 eps) (numerics/factor_probe.h); 0 for an empty
   // member, +Inf if L or U contains NaN or Inf.
   double* quality = nullptr;
-  // PivotCondition (numerics/judgment.h), up to the range of float32; 1 for an empty member,
-  // undefined if L or U contains NaN or Inf. Null if not requested.
+  // PivotCondition (numerics/accuracy_warnings.h), up to the range of float32; 1 for an empty
+  // member, undefined if L or U contains NaN or Inf. Null if not requested.
   float* pivot_condition = nullptr;
 };
 

@@ -25,7 +25,7 @@ static void operator_at(int step, double a[N * N]) {
 
 static int report(const char* what, int code, const crout_series_result* result) {
   if (code != CROUT_OK) return code;
-  printf("%-7s %s, %s\n", what, result->age == 0 ? "a new factor" : "the factor that was there",
+  printf("%-7s %s, %s\n", what, result->age == 0 ? "a new factor" : "the existing factor",
          result->backward_error <= result->accuracy ? "accurate" : "not accurate");
   return CROUT_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Applies the rule of numerics/judgment.h to delivered solutions.
+// Applies the rule of numerics/accuracy_warnings.h to delivered solutions.
 #ifndef CROUT_KERNELS_JOBS_ASSESS_SOLUTION_H_
 #define CROUT_KERNELS_JOBS_ASSESS_SOLUTION_H_
 
@@ -8,7 +8,7 @@
 
 #include "kernels/factorization.h"
 #include "kernels/matrix.h"
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 
 namespace crout {
 

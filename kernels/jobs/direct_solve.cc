@@ -9,7 +9,7 @@
 #include "kernels/jobs/assess_solution.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/solve.h"
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/numerics/operands.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/stop_requested.h"

@@ -30,7 +30,7 @@ struct SchurSummary {
   // and max |s_ij| / max |a_ij|.
   double growth = 1;
   // True if the error is NaN or above kPoorQuality n eps, with the eps of the lower of the two
-  // precisions, or if the growth is harmful (numerics/judgment.h).
+  // precisions, or if the growth is harmful (numerics/accuracy_warnings.h).
   bool is_poor = false;
 };
 

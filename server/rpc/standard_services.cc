@@ -20,7 +20,7 @@
 #include "server/engine/error.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 
 namespace crout {
 namespace {

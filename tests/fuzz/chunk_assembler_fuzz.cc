@@ -31,7 +31,7 @@
 #include "server/components.h"
 #include "server/engine/upload/matrix_upload.h"
 #include "server/rpc/codec/decode_matrix.h"
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 #include "tests/support/fakes/fake_device.h"
 #include "tests/support/timing/eventually.h"
 

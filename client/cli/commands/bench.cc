@@ -92,7 +92,7 @@ void AddPaceOptions(CLI::App* bench, BenchArguments* arguments) {
       "Length of each run [default: 5s]");
   AddDurationOption(
       bench, "--warm-up", [=](absl::Duration value) { pace->warm_up = value; },
-      "Time before each run whose calls are not counted [default: 0s]");
+      "Warm-up time before each run; its calls are not counted [default: 0s]");
   bench
       ->add_option("--requests", pace->requests,
                    "Number of calls of each run, instead of --duration")

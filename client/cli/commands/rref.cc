@@ -45,7 +45,8 @@ void AddRrefCommand(CLI::App* app, Session* session) {
   BeginSection(rref, "Method");
   rref->add_option_function<int64_t>(
           "--augmented", [=](int64_t columns) { header->set_augmented_columns(columns); },
-          "Number of last columns that are right-hand sides and get no pivots [default: 0]")
+          "Number of trailing columns that are right-hand sides; they contain no pivots [default: "
+          "0]")
       ->check(NotNegative<int64_t>());
   rref->add_option_function<double>(
           "--tolerance", [=](double tolerance) { header->set_tolerance(tolerance); },

@@ -107,8 +107,8 @@ void AddServerCommands(CLI::App* app, Session* session) {
       "Entries of a sparse matrix, both triangles of a symmetric one counted [default: a dense "
       "matrix]");
   CLI::Option* from = estimate->add_option("--factor", *factor,
-                                           "Handle or name of a sparse factor: predict exactly for "
-                                           "another matrix with its pattern");
+                                           "Handle or name of a sparse factor; the prediction is "
+                                           "exact for a matrix with the same pattern");
   from->excludes(n)->excludes(nnz);
   estimate->parse_complete_callback([=] {
     if (n->empty() && from->empty()) throw CLI::RequiredError("n, or --factor");

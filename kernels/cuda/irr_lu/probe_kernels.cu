@@ -13,8 +13,8 @@
 #include "kernels/cuda/irr_lu/member_team.h"
 #include "kernels/cuda/ops/reduction.cuh"
 #include "kernels/matrix.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/numerics/factor_probe.h"
-#include "kernels/numerics/judgment.h"
 #include "kernels/numerics/pivot_growth.h"
 
 namespace crout::cuda {

@@ -9,8 +9,8 @@
 
 #include "kernels/host/ops/lanes.h"
 #include "kernels/host/ops/vector_clones.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/numerics/factor_probe.h"
-#include "kernels/numerics/judgment.h"
 #include "kernels/numerics/pivot_growth.h"
 
 namespace crout::host {

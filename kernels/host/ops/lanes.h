@@ -8,7 +8,7 @@
 #include <complex>
 #include <cstdint>
 
-#include "kernels/host/ops/parts.h"
+#include "kernels/host/ops/complex_parts.h"
 #include "kernels/host/ops/vector_clones.h"
 #include "kernels/scalar.h"
 

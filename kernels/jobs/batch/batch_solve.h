@@ -46,8 +46,8 @@ struct BatchSolveSummary {
   int64_t singular = 0;  // systems whose member is singular
   // Largest error of the other systems; NaN if any of them is NaN. 0 if nothing was verified.
   double backward_error = 0;
-  // Number of other systems whose error is not accepted (numerics/judgment.h), and the position of
-  // the first one among the systems.
+  // Number of other systems whose error is not accepted (numerics/accuracy_warnings.h), and the
+  // position of the first one among the systems.
   int64_t inaccurate = 0;
   int64_t first_inaccurate = 0;
   AccuracyWarnings accuracy_warnings;  // over all systems

@@ -99,8 +99,8 @@ class SeriesStepJob {
   // help.
   absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, const GmresLimits& limits,
                        Correction* done, StopRequested stop);
-  // Judges X. If X is as accurate as required but still in doubt, the required accuracy is too low
-  // for a judgment: improves X to float64's accuracy within the other limits and judges it again.
+  // Assesses X. If X is as accurate as required but still in doubt, the required accuracy is too
+  // low to decide: improves X to float64's accuracy within the other limits and assesses it again.
   absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, GmresLimits limits,
                       Correction* done, StopRequested stop);
   // Fills the summary's figures of X.

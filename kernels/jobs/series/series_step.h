@@ -185,8 +185,9 @@ struct SeriesStepSummary {
   // A lower bound of A's condition number: max over columns of |op(A)| |x| / |b|, in infinity
   // norms. Near 1 / (n u), A is numerically singular, and X may be any vector of that size.
   double amplification = 0;
-  // True if X may have no correct digit: amplification is that large (numerics/judgment.h) or
-  // reaches 0.01 / backward_error, or the matrix of this step's new factor is nearly singular.
+  // True if X may have no correct digit: amplification is that large
+  // (numerics/accuracy_warnings.h) or reaches 0.01 / backward_error, or the matrix of this step's
+  // new factor is nearly singular.
   bool nearly_singular = false;
   double old_seconds = 0;  // time with the old factor
   double new_seconds = 0;  // time for a new factor and the solve with it

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/numerics/factor_probe.h"
-#include "kernels/numerics/judgment.h"
 #include "kernels/numerics/residual_check.h"
 #include "kernels/util/status_macros.h"
 

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "crout/v1/factorization_service.pb.h"
 #include "kernels/matrix.h"
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/plan/solve_step.h"
 #include "server/engine/request.h"

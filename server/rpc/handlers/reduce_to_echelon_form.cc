@@ -3,7 +3,7 @@
 // ReduceToEchelonForm: sends the reduced row echelon form of a matrix.
 #include <memory>
 
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/plan/echelon_step.h"
 #include "server/rpc/codec/decode_matrix.h"

@@ -10,7 +10,7 @@
 #include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/error.h"
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 
 namespace crout {
 namespace {

@@ -32,7 +32,7 @@
 #include "server/rpc/call_registry.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 #include "server/rpc/core.h"
 #include "server/rpc/observe.h"
 #include "server/rpc/stream/reply_writer.h"

@@ -11,7 +11,7 @@
 
 #include "kernels/util/status_macros.h"
 #include "server/engine/plan/job_plan.h"
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 #include "server/rpc/stream/stream_handler.h"
 
 namespace crout {

@@ -14,7 +14,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/plan/step_group.h"
 #include "server/rpc/codec/encode.h"
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 #include "server/rpc/stream/call_base.h"
 #include "server/rpc/stream/request_reader.h"
 

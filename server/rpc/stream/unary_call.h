@@ -9,7 +9,7 @@
 
 #include "grpcpp/support/server_callback.h"
 #include "kernels/util/status_macros.h"
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 #include "server/rpc/stream/call_base.h"
 
 namespace crout {

@@ -90,8 +90,8 @@ TITLES = {
     "cache_misses": ("Cache misses of one factorization",
                      "Simulated by cachegrind: one core, 32 KiB of first-level cache, 12 MiB of last-level cache."),
     "cases": ("Square members beside the vendor",
-              "float64 unless another type is given. Medians, measured in turn with the vendor, or on a host with LAPACK member by member, and the ratio of the "
-              "vendor's time to irr_lu's with the spread of the rounds."),
+              "float64 unless another type is given. Medians. Rounds of irr_lu alternate with rounds of the vendor's routine, or on a host with LAPACK for each "
+              "member. The ratio is the vendor's time over irr_lu's, with the spread of the rounds."),
     "sparse": ("Sparse matrices beside UMFPACK",
                "Medians on all cores, measured in turn. The numeric ratio is Crout's time over UMFPACK's; below 1 Crout is faster."),
     "beside_libraries": ("The method that auto chooses, beside UMFPACK, SuperLU and KLU",

@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/jobs/echelon.h"
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/util/status_macros.h"
 #include "tests/gpu/harness/jobs.h"
 #include "tests/support/matrices/gallery.h"

@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/jobs/factorize.h"
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "tests/gpu/harness/jobs.h"
 #include "tests/support/ratios.h"
 

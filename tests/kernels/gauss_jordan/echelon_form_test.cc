@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/host/device/host_device.h"
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/util/status_macros.h"
 #include "tests/support/matrices/gallery.h"
 #include "tests/support/matrices/hard_matrices.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "kernels/factor_parts.h"
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 #include "kernels/sparse/ordering_process.h"
 #include "kernels/util/sanitizers.h"
 #include "kernels/util/status_macros.h"

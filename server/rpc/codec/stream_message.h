@@ -2,8 +2,8 @@
 
 // Reads and writes the messages of the matrix streams as raw bytes. Their `data` fields are copied
 // once, from gRPC's slices to the matrix, and never through a protobuf message.
-#ifndef CROUT_SERVER_RPC_CODEC_WIRE_H_
-#define CROUT_SERVER_RPC_CODEC_WIRE_H_
+#ifndef CROUT_SERVER_RPC_CODEC_STREAM_MESSAGE_H_
+#define CROUT_SERVER_RPC_CODEC_STREAM_MESSAGE_H_
 
 #include <cstddef>
 #include <memory>
@@ -79,4 +79,4 @@ grpc::ByteBuffer SerializeWithData(const google::protobuf::Message& message, int
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_CODEC_WIRE_H_
+#endif  // CROUT_SERVER_RPC_CODEC_STREAM_MESSAGE_H_

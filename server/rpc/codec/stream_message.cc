@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 
 #include <algorithm>
 #include <deque>

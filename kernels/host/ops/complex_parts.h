@@ -2,8 +2,8 @@
 
 // A complex number as two real numbers, because compilers do not vectorize loops over complex
 // numbers.
-#ifndef CROUT_KERNELS_HOST_OPS_PARTS_H_
-#define CROUT_KERNELS_HOST_OPS_PARTS_H_
+#ifndef CROUT_KERNELS_HOST_OPS_COMPLEX_PARTS_H_
+#define CROUT_KERNELS_HOST_OPS_COMPLEX_PARTS_H_
 
 #include <complex>
 #include <type_traits>
@@ -48,4 +48,4 @@ CROUT_PART_OF_CLONES Parts<WideType<T>> LoadWide(const T* x) {
 
 }  // namespace crout::host
 
-#endif  // CROUT_KERNELS_HOST_OPS_PARTS_H_
+#endif  // CROUT_KERNELS_HOST_OPS_COMPLEX_PARTS_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/codec/wire.h"
+#include "server/rpc/codec/stream_message.h"
 
 #include <memory>
 #include <string>
@@ -9,7 +9,7 @@
 #include "crout/v1/factorization_service.pb.h"
 #include "gtest/gtest.h"
 
-namespace crout::wire_test {
+namespace crout::stream_message_test {
 namespace {
 
 // Splits the bytes into slices of at most `piece` bytes, as they may arrive from a network.
@@ -147,4 +147,4 @@ TEST(SerializeTest, DataIsAppendedAsProtobufWouldWriteIt) {
 }
 
 }  // namespace
-}  // namespace crout::wire_test
+}  // namespace crout::stream_message_test

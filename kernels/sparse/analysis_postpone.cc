@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Delayed pivots by a modified tree. The delays happen between two factorizations, not during one,
-// so every factorization has fixed sizes from the start.
+// Postpone (analysis.h) and Regroup (delayed_pivots.h): delayed pivots by a modified tree. The
+// delays happen between two factorizations, not during one, so every factorization has fixed sizes
+// from the start.
 #include <numeric>
 #include <utility>
 

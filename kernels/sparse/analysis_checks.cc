@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Checks declared in analysis.h that need no analysis.
+// Digests of patterns, and checks of matrices, declared in analysis.h.
 #include <algorithm>
 #include <cmath>
 #include <vector>

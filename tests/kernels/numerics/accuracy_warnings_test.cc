@@ -2,7 +2,7 @@
 
 // Tests which results cause warnings: the rules themselves, and the warnings for dense factors and
 // solves.
-#include "kernels/numerics/judgment.h"
+#include "kernels/numerics/accuracy_warnings.h"
 
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@
 #include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing::judgment_test {
+namespace crout::testing::accuracy_warnings_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -200,4 +200,4 @@ TEST_F(AssessedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
 }
 
 }  // namespace
-}  // namespace crout::testing::judgment_test
+}  // namespace crout::testing::accuracy_warnings_test

@@ -4,8 +4,8 @@
 //
 // A measured backward error decides. Without one, pivot growth decides. A condition number, or an
 // indicator of one, decides whether the matrix counts as numerically singular.
-#ifndef CROUT_KERNELS_NUMERICS_JUDGMENT_H_
-#define CROUT_KERNELS_NUMERICS_JUDGMENT_H_
+#ifndef CROUT_KERNELS_NUMERICS_ACCURACY_WARNINGS_H_
+#define CROUT_KERNELS_NUMERICS_ACCURACY_WARNINGS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -60,4 +60,4 @@ CROUT_HOST_DEVICE inline double PivotCondition(double min_pivot, double max_pivo
 
 }  // namespace crout
 
-#endif  // CROUT_KERNELS_NUMERICS_JUDGMENT_H_
+#endif  // CROUT_KERNELS_NUMERICS_ACCURACY_WARNINGS_H_
