@@ -23,7 +23,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
-namespace crout::client {
+namespace crout::inline api::internal {
 namespace {
 
 // Reads a file. `what` describes the file in messages.
@@ -191,4 +191,4 @@ absl::StatusOr<std::string> LoadToken(const ClientOptions& options) {
   return token;
 }
 
-}  // namespace crout::client
+}  // namespace crout::inline api::internal

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace crout::client {
+namespace crout::inline api::internal {
 
 MessageWriter::MessageWriter(std::string first, std::vector<PayloadField> payloads,
                              BorrowCount* borrowed)
@@ -50,4 +50,4 @@ absl::StatusOr<MessageWriter::Message> MessageWriter::Next(
   return result;
 }
 
-}  // namespace crout::client
+}  // namespace crout::inline api::internal

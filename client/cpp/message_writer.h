@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "client/cpp/wire.h"
 
-namespace crout::client {
+namespace crout::inline api::internal {
 
 // One pass over the bytes of a payload.
 class ChunkReader {
@@ -79,6 +79,6 @@ class MessageWriter {
   int64_t total_ = 0;
 };
 
-}  // namespace crout::client
+}  // namespace crout::inline api::internal
 
 #endif  // CROUT_CLIENT_CPP_MESSAGE_WRITER_H_

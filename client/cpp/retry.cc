@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "crout/status.h"
 
-namespace crout::client {
+namespace crout::inline api::internal {
 namespace {
 
 bool MayRetry(RetryClass retry_class, const absl::Status& status) {
@@ -61,4 +61,4 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
   }
 }
 
-}  // namespace crout::client
+}  // namespace crout::inline api::internal

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace crout::client {
+namespace crout::inline api::internal {
 namespace {
 
 using google::protobuf::FieldDescriptor;
@@ -155,4 +155,4 @@ absl::Status CheckTexts(const google::protobuf::Message& request) {
   return absl::OkStatus();
 }
 
-}  // namespace crout::client
+}  // namespace crout::inline api::internal
