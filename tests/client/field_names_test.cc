@@ -12,8 +12,10 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace crout::client::field_names_test {
+namespace crout::client_test::field_names_test {
 namespace {
+
+using internal::WithArgumentNames;
 
 TEST(FieldNamesTest, ArgumentsTakeThePlaceOfPaths) {
   for (const auto& [sent, shown] : std::vector<std::pair<const char*, const char*>>{
@@ -54,4 +56,4 @@ TEST(FieldNamesTest, CodeAndDetailsStay) {
 }
 
 }  // namespace
-}  // namespace crout::client::field_names_test
+}  // namespace crout::client_test::field_names_test

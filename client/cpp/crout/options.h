@@ -18,10 +18,10 @@ inline namespace api {
 
 // Parameters of an LU method. 0 and unset select the method's default.
 struct MethodParameters {
-  std::optional<PivotRule> pivot_rule = std::nullopt;
-  double interval_low = 0;  // of PivotRule::kInterval; the default of both ends is (1e-5, 1e5]
+  std::optional<Pivoting> pivot_rule = std::nullopt;
+  double interval_low = 0;  // of Pivoting::kInterval; the default of both ends is (1e-5, 1e5]
   double interval_high = 0;
-  double threshold = 0;  // of PivotRule::kThreshold, in (0, 1]; default 0.1
+  double threshold = 0;  // of Pivoting::kThreshold, in (0, 1]; default 0.1
   // Iterative methods: an element x has converged when it changes by at most
   // absolute_tolerance + tolerance |x|.
   double tolerance = 0;
@@ -29,7 +29,7 @@ struct MethodParameters {
   int32_t block_size = 0;    // a power of two
   int64_t sweep_limit = 0;   // iterative methods: largest number of sweeps of one section
   double absolute_tolerance = 0;
-  std::optional<MethodVariant> variant = std::nullopt;  // unset: kFast
+  std::optional<Variant> variant = std::nullopt;  // unset: kFast
 };
 
 // Options of a factorization.

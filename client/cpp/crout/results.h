@@ -51,7 +51,7 @@ struct Iterations {
   std::vector<int64_t> sweeps;
   std::vector<int64_t> pivots;  // row interchanges under diagonal section j
   bool cut = false;             // whether a list was truncated
-  std::optional<MethodVariant> variant;
+  std::optional<Variant> variant;
   std::optional<int64_t> total_bad_elements;
   std::vector<int64_t> bad_elements;
 };
@@ -104,7 +104,7 @@ struct FactorDescription {
   std::string device;                  // "host", "cuda:0"
   std::optional<Dtype> factor_dtype;   // of L and U
   std::optional<Dtype> matrix_dtype;   // of A as received
-  std::optional<UnitDiagonal> unit_diagonal;
+  std::optional<UnitTriangle> unit_diagonal;
   // LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero. No system can
   // be solved with a factor with info > 0.
   int64_t info = 0;

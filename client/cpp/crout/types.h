@@ -55,7 +55,7 @@ enum class Algorithm {
   kCudss = 16,
 };
 
-enum class MethodVariant {
+enum class Variant {
   kFast = 1,       // Crout's own order of operations
   kPublished = 2,  // the method exactly as published
 };
@@ -110,14 +110,14 @@ enum class PrecisionFallback {
 };
 
 // Rule that decides whether a diagonal element is bad.
-enum class PivotRule {
+enum class Pivoting {
   kPartial = 1,
   kInterval = 2,   // magnitude outside (interval_low, interval_high]
   kThreshold = 3,  // magnitude below `threshold` times the column's largest candidate
 };
 
 // Triangular factor with the unit diagonal, which is not stored.
-enum class UnitDiagonal { kL = 1, kU = 2 };
+enum class UnitTriangle { kL = 1, kU = 2 };
 
 // Reason why a matrix is singular or, with a method without pivoting, why its factor is unusable.
 enum class SingularReason {
