@@ -12,7 +12,8 @@
 #include "client/cpp/batch_layout.h"
 #include "client/cpp/payload.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 
 void BatchSource::AddItem(Dtype dtype, const void* values, int64_t rows, int64_t cols,
                           std::optional<int64_t> stride) {
@@ -258,4 +259,5 @@ int64_t BatchPayload::ValueBytes(const std::vector<size_t>& order) const {
 }
 
 }  // namespace internal
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

@@ -8,7 +8,9 @@
 #include "absl/time/clock.h"
 #include "crout/cancellation.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline)
     : cancellation_(call.cancellation),
@@ -37,9 +39,7 @@ void CallScope::Close() {
   context_.reset();
 }
 
-}  // namespace crout::inline api::internal
-
-namespace crout::inline api {
+}  // namespace internal
 
 void Cancellation::Cancel() {
   absl::MutexLock lock(&mutex_);
@@ -68,4 +68,5 @@ void Cancellation::Detach(internal::CallScope* call) {
   calls_.erase(std::remove(calls_.begin(), calls_.end(), call), calls_.end());
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

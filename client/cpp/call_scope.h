@@ -12,7 +12,9 @@
 #include "absl/time/time.h"
 #include "crout/client_options.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // A context with the tenant, token, deadline and trace context of a call. It is registered with the
 // caller's Cancellation until Close().
@@ -38,6 +40,8 @@ class CallScope {
   std::unique_ptr<grpc::ClientContext> context_;
 };
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_CALL_SCOPE_H_

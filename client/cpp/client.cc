@@ -23,7 +23,8 @@
 #include "client/cpp/lease_keeper.h"
 #include "client/cpp/payload.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 using internal::CheckPlace;
@@ -309,4 +310,5 @@ bool IsHandle(const std::string& text) {
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

@@ -15,7 +15,8 @@
 #include "crout/client.h"
 #include "crout/sparse_factors.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 using internal::AlignBatch;
@@ -272,4 +273,5 @@ absl::StatusOr<std::vector<MemberShape>> Client::MemberShapes(const std::string&
   return shapes;
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

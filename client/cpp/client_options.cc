@@ -16,7 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 constexpr size_t kMaxTenantLength = 64;
@@ -102,4 +103,5 @@ absl::Status CheckToken(absl::string_view token) {
       "the token is not 1 to 4096 printable ASCII characters without spaces");
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

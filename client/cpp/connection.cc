@@ -10,7 +10,9 @@
 #include "client/cpp/credentials.h"
 #include "client/cpp/payload.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 RetryClass ClassOf(const StreamRequest& request, RetryClass repeatable) {
@@ -178,4 +180,6 @@ Connection::MatrixStream<v1::ReduceToEchelonFormResponse>(const absl::StatusOr<S
                                                           RetryClass, FactorDescription*,
                                                           MatrixSink*, const CallOptions&);
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

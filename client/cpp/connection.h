@@ -27,7 +27,9 @@
 #include "crout/results.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Thread-safe; all calls share one channel.
 class Connection {
@@ -90,6 +92,8 @@ absl::StatusOr<Response> Connection::Unary(grpc::Status (Stub::*method)(grpc::Cl
   return response;
 }
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_CONNECTION_H_

@@ -12,7 +12,9 @@
 
 #include "client/cpp/fields.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 using google::protobuf::FieldDescriptor;
@@ -218,4 +220,6 @@ template SeriesResult Read(const Message&);
 template ServerInfo Read(const Message&);
 template SolveResult Read(const Message&);
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

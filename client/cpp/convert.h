@@ -13,7 +13,9 @@
 #include "crout/results.h"
 #include "crout/types.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 google::protobuf::Duration ToProto(absl::Duration duration);
 google::protobuf::Timestamp ToProto(absl::Time time);
@@ -29,6 +31,8 @@ void Fill(const T& native, google::protobuf::Message* message);
 template <class T>
 T Read(const google::protobuf::Message& message);
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_CONVERT_H_

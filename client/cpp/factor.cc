@@ -9,7 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/lease_keeper.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 using internal::HeldFactor;
@@ -126,4 +127,5 @@ absl::Status Factor::Release(const CallOptions& call) {
   return hold->client().Release(hold->handle(), call);
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

@@ -13,7 +13,9 @@
 #include "absl/strings/strip.h"
 #include "client/cpp/grpc_status.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 constexpr absl::string_view kHeader = "header.";
@@ -69,4 +71,6 @@ absl::Status ServerStatus(const grpc::Status& status) {
   return named;
 }
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

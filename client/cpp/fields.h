@@ -17,7 +17,9 @@
 #include "crout/results.h"
 #include "crout/types.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 template <class T>
 struct Fields;
@@ -384,6 +386,8 @@ CROUT_FIELDS(DenseFactors) {
 #undef CROUT_FIELD
 #undef CROUT_IMPLICIT
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_FIELDS_H_

@@ -8,12 +8,16 @@
 
 #include "absl/status/status.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Converts code and message. Each google.rpc detail becomes a payload under its type URL, such as
 // "type.googleapis.com/google.rpc.ErrorInfo".
 absl::Status ToAbslStatus(const grpc::Status& status);
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_GRPC_STATUS_H_

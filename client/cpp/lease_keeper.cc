@@ -10,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 // Divisors of the lease's length that give the time to the next renewal, and to the next attempt
@@ -187,4 +189,6 @@ absl::Status HeldFactor::Confirm(const HeldFactor* hold, const CallOptions& call
   return hold->client_->leases_->Confirm(hold->lease_, call);
 }
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

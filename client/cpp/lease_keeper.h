@@ -21,7 +21,9 @@
 #include "crout/client.h"
 #include "crout/client_options.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Renews all leases on one thread, which the first lease starts. A lease is renewed after half of
 // its length by the local clock; a failed renewal is retried after a sixteenth of it. Either
@@ -122,6 +124,8 @@ class HeldFactor {
   const std::shared_ptr<LeaseKeeper::Lease> lease_;  // null: none is renewed
 };
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_LEASE_KEEPER_H_

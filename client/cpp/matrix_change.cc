@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/payload.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 
 using internal::ChangePayload;
 
@@ -61,4 +62,5 @@ MatrixSource MatrixChange::bytes() const {
       absl::Span<const float>(reinterpret_cast<const float*>(data.data()), floats), floats, 1);
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

@@ -4,7 +4,9 @@
 
 #include <limits>
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 absl::Status SolutionReceiver::OnHeader(const v1::DenseSpec& announced) {
   const auto spec = Read<DenseSpec>(announced);
@@ -39,4 +41,6 @@ absl::Status SolutionReceiver::Finish() const {
   return absl::OkStatus();
 }
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -24,7 +24,9 @@
 #include "crout/matrix_sink.h"
 #include "crout/v1/factorization_service.pb.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // INVALID_ARGUMENT if `place`, the destination of a result, is null. `name` is its name in the
 // message.
@@ -161,6 +163,8 @@ class MatrixReply {
   std::optional<Result> result_;
 };
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_MATRIX_REPLY_H_

@@ -11,7 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 
 namespace {
 
@@ -141,4 +142,5 @@ absl::Status BufferSink::Append(absl::Span<const std::byte> bytes) {
   return absl::OkStatus();
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

@@ -18,7 +18,8 @@
 #include "client/cpp/convert.h"
 #include "client/cpp/payload.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 using internal::BorrowCount;
@@ -422,4 +423,5 @@ absl::StatusOr<std::unique_ptr<ChunkReader>> Payload::Open() const {
 }
 
 }  // namespace internal
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

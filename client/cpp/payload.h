@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a MatrixSource or a MatrixChange sends.
+// The bytes of a MatrixSource or a MatrixChange, and their description in the contract.
 #ifndef CROUT_CLIENT_CPP_PAYLOAD_H_
 #define CROUT_CLIENT_CPP_PAYLOAD_H_
 
@@ -17,7 +17,9 @@
 #include "crout/batch.h"
 #include "crout/v1/factorization_service.pb.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // The columns or rows of a matrix in memory, at a constant distance.
 struct StridedVectors {
@@ -79,6 +81,8 @@ class BatchPayload {
   const BatchSource& source_;
 };
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_PAYLOAD_H_

@@ -11,7 +11,9 @@
 #include "absl/time/time.h"
 #include "crout/client_options.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 enum class RetryClass : int {
   // The request is read from a pipe and cannot be sent again. Never retried.
@@ -36,6 +38,8 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
                             const Cancellation* cancellation,
                             absl::FunctionRef<absl::Status()> attempt);
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_RETRY_H_

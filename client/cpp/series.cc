@@ -14,7 +14,8 @@
 #include "client/cpp/payload.h"
 #include "google/rpc/error_details.pb.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 using internal::StreamCall;
@@ -227,4 +228,5 @@ absl::Status Series::Close() {
   return run == nullptr ? Closed() : run->Close();
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

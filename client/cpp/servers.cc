@@ -24,7 +24,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
@@ -288,4 +289,5 @@ absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options) {
   return options;
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

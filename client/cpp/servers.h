@@ -10,13 +10,17 @@
 #include "absl/strings/string_view.h"
 #include "crout/client_options.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Reads the section [name] of `text`, the content of the file at `path`. NOT_FOUND if there is no
 // such section; INVALID_ARGUMENT, with the line, for an error in any section.
 absl::StatusOr<ClientOptions> ReadServer(absl::string_view text, const std::string& path,
                                          absl::string_view name);
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_SERVERS_H_

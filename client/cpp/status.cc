@@ -8,7 +8,8 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 // Returns the payload of type Detail, if there is one and it can be parsed.
@@ -49,4 +50,5 @@ bool IsUnreachable(const absl::Status& status) {
   return absl::IsUnavailable(status) && !PayloadOf<google::rpc::ErrorInfo>(status).has_value();
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

@@ -12,7 +12,9 @@
 #include "client/cpp/wire.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
-namespace crout::inline api::internal {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 absl::StatusOr<std::vector<PayloadField>> OpenAll(
@@ -246,4 +248,6 @@ absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const Stre
   return call.Run(request, {.half_close = true, .on_sent = on_sent, .on_response = more});
 }
 
-}  // namespace crout::inline api::internal
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -13,7 +13,8 @@
 #include "absl/strings/strip.h"
 #include "crout/v1/factorization_service.pb.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 using google::protobuf::EnumDescriptor;
@@ -103,4 +104,5 @@ size_t ElementSize(Dtype dtype) {
   return 0;
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

@@ -12,7 +12,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 
-namespace crout::inline api {
+namespace crout {
+inline namespace api {
 namespace {
 
 // Solves with a sparse or low-precision factor correct X if the matrix is kept, and ignore
@@ -141,4 +142,5 @@ bool IsInaccurate(const EchelonFormResult& result) {
   return absl::c_linear_search(result.warnings, Warning::kPoorEchelonForm);
 }
 
-}  // namespace crout::inline api
+}  // namespace api
+}  // namespace crout

@@ -47,12 +47,12 @@ TEST(FieldNamesTest, CodeAndDetailsStay) {
   google::rpc::ErrorInfo info;
   info.set_reason("WHY");
   details.add_details()->PackFrom(info);
-  const absl::Status status = ServerStatus(
+  const absl::Status status = internal::ServerStatus(
       {grpc::StatusCode::INVALID_ARGUMENT, "header.rhs: 3 rows", details.SerializeAsString()});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "rhs: 3 rows");
   EXPECT_EQ(Reason(status), "WHY");
-  EXPECT_TRUE(ServerStatus(grpc::Status::OK).ok());
+  EXPECT_TRUE(internal::ServerStatus(grpc::Status::OK).ok());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 
 using internal::AppendBytesField;
 using internal::BorrowCount;
+using internal::BorrowedSlice;
 using internal::CheckTexts;
 using internal::ForEachBytesPiece;
 using internal::ParseWithoutBytes;

@@ -33,7 +33,7 @@ absl::StatusOr<Json> Describe(Session* session, const BenchArguments& arguments)
   for (const DeviceStatus& device : info->devices) devices.push_back(device.description);
   const BenchOptions& options = arguments.options;
   return Json{{"server", session->server()},
-              {"version", info->version()},
+              {"version", info->version},
               {"devices", devices},
               {"date", absl::FormatTime("%Y-%m-%d %H:%M", absl::Now(), absl::UTCTimeZone())},
               {"n", options.n},

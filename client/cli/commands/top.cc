@@ -55,7 +55,7 @@ absl::Status RunTop(Session* session, const TopArguments& arguments) {
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   for (;;) {
     const auto info = session->client().ServerInfo(session->call());
-    if (!info.ok) return info.status;
+    if (!info.ok()) return info.status();
     const std::string view = TopView(session->server(), *info, absl::Now());
     if (arguments.once) {
       session->Print(ToJson(*info), view);

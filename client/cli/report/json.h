@@ -29,6 +29,8 @@ Json ToJson(double value);
 // types of fields.
 template <class T>
 Json ToJson(const T& value);
+template <class T>
+Json ToJson(const std::vector<T>& values);
 
 // Collects the fields of a struct.
 class JsonFields {

@@ -69,7 +69,7 @@ TEST_F(LostServerTest, BeforeACall) {
   EXPECT_TRUE(IsUnreachable(factor.Refactor(MatrixSource::Ones(kOrder, kOrder))));
   EXPECT_TRUE(IsUnreachable(factor.Describe().status()));
   EXPECT_TRUE(IsUnreachable(client_->ServerInfo().status()));
-  EXPECT_EQ(factor.description.n, kOrder);
+  EXPECT_EQ(factor.description().n, kOrder);
 }
 
 TEST_F(LostServerTest, DuringAnUpload) {
