@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # The client libraries in the install tree: find_package(crout 0.1) and pkg-config crout.
 include(CMakePackageConfigHelpers)
-# google.rpc as we have it: not where another package's would be.
-set(third_party "${CMAKE_INSTALL_INCLUDEDIR}/crout/third_party")
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/crout")
 
-# crout::client and crout::proto, static.
+# crout::client and crout::proto, static. No public header includes generated headers.
 set_target_properties(crout_client PROPERTIES EXPORT_NAME client)
 set_target_properties(crout_proto PROPERTIES EXPORT_NAME proto)
 install(TARGETS crout_client crout_proto EXPORT crout-client-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT client
-  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${third_party})
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT crout-client-targets NAMESPACE crout:: DESTINATION "${package_dir}"
   COMPONENT client)
 install(DIRECTORY client/cpp/crout client/c/crout DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT client)
-install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/crout" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  COMPONENT client FILES_MATCHING PATTERN "*.pb.h")
-install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/google" DESTINATION ${third_party}
-  COMPONENT client FILES_MATCHING PATTERN "*.pb.h")
 
 # crout::c, libcrout. In the bundle it finds gRPC where the programs do.
 set_target_properties(crout_c PROPERTIES INSTALL_RPATH "$ORIGIN/crout")

@@ -27,12 +27,12 @@ int Connect(const crout_options& given, crout_connection** connection) {
         absl::StrCat("the timeout is ", given.timeout,
                      " s: give a positive number, 0 for two hours, or infinity for no limit"));
   }
-  crout::client::ClientOptions options;
+  crout::ClientOptions options;
   options.server = TextOf(given.server);
   options.tenant = TextOf(given.tenant);
   options.token_file = TextOf(given.token_file);
   if (given.timeout != 0) options.timeout = absl::Seconds(given.timeout);
-  crout::client::TlsOptions tls;
+  crout::TlsOptions tls;
   tls.ca_file = TextOf(given.ca_file);
   tls.cert_file = TextOf(given.cert_file);
   tls.key_file = TextOf(given.key_file);
@@ -40,9 +40,9 @@ int Connect(const crout_options& given, crout_connection** connection) {
   const bool implied = !tls.ca_file.empty() || !tls.cert_file.empty() || !tls.key_file.empty() ||
                        !tls.server_name.empty();
   if (given.tls != 0 || implied) options.tls = std::move(tls);
-  auto whole = crout::client::WithEnvironment(std::move(options));
+  auto whole = crout::WithEnvironment(std::move(options));
   if (!whole.ok()) return ToCode(whole.status());
-  auto client = crout::client::Client::Connect(*std::move(whole));
+  auto client = crout::Client::Connect(*std::move(whole));
   if (!client.ok()) return ToCode(client.status());
   *connection = new crout_connection{*std::move(client)};
   return CROUT_OK;

@@ -22,8 +22,8 @@ LastError& ThreadLastError() {
 }
 
 crout_code CodeOf(const absl::Status& status) {
-  if (client::IsUnreachable(status)) return CROUT_UNREACHABLE;
-  if (client::Reason(status) == "SINGULAR_MATRIX") return CROUT_SINGULAR;
+  if (IsUnreachable(status)) return CROUT_UNREACHABLE;
+  if (Reason(status) == "SINGULAR_MATRIX") return CROUT_SINGULAR;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return CROUT_OK;

@@ -17,68 +17,62 @@
 namespace crout::c {
 namespace {
 
-using client::MatrixSource;
-using client::StridedSink;
-
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-absl::Status ReadOptions(const crout_factorize_options& given, v1::FactorizeOptions* options,
-                         v1::CacheOptions* cache) {
-  if (given.name != nullptr) cache->set_name(given.name);
+absl::Status ReadOptions(const crout_factorize_options& given, FactorOptions* options,
+                         CacheOptions* cache) {
+  if (given.name != nullptr) cache->name = given.name;
   if (given.algorithm != nullptr) {
     const auto algorithm = AlgorithmOf(given.algorithm);
     if (!algorithm.ok()) return algorithm.status();
-    options->set_algorithm(*algorithm);
+    options->algorithm = *algorithm;
   }
   if (!(given.lease >= 0) || std::isinf(given.lease)) {
     return absl::InvalidArgumentError("the lease is negative or not a number of seconds");
   }
-  if (given.lease > 0)
-    *cache->mutable_lease() = client::ToProtoDuration(absl::Seconds(given.lease));
-  options->set_condition(given.condition != 0);
-  options->set_pivot_threshold(given.pivot_threshold);
+  cache->lease = absl::Seconds(given.lease);
+  options->condition = given.condition != 0;
+  options->pivot_threshold = given.pivot_threshold;
   if (given.precision == nullptr) return absl::OkStatus();
-  const std::string name =
-      absl::StrCat("FACTOR_PRECISION_", absl::AsciiStrToUpper(given.precision));
-  v1::FactorPrecision precision = v1::FACTOR_PRECISION_UNSPECIFIED;
-  if (!v1::FactorPrecision_Parse(name, &precision)) {
+  options->precision = FromName<Precision>(absl::AsciiStrToLower(given.precision));
+  if (!options->precision) {
     return absl::InvalidArgumentError(absl::StrCat(
         "no precision is '", given.precision, "': choose single, tf32 or auto, or leave it null"));
   }
-  options->set_precision(precision);
   return absl::OkStatus();
 }
 
-client::CallOptions CallWith(crout_progress_function progress, void* context) {
-  client::CallOptions call;
+CallOptions CallWith(crout_progress_function progress, void* context) {
+  CallOptions call;
   if (progress == nullptr) return call;
-  call.on_progress = [progress, context](const client::ProgressUpdate& update) {
+  call.on_progress = [progress, context](const ProgressUpdate& update) {
     crout_progress report = {};
     report.bytes_sent = update.bytes_sent;
     report.bytes_total = update.bytes_total;
-    if (update.phase) {
-      report.phase = update.phase->phase();
-      report.jobs_ahead = update.phase->jobs_ahead();
-      report.predicted_seconds = update.phase->predicted_seconds();
-      report.columns_done = update.phase->columns_done();
-      report.columns = update.phase->columns();
+    if (update.job) {
+      // crout_phase has the numbers of Phase.
+      report.phase = update.job->phase ? static_cast<int32_t>(*update.job->phase) : 0;
+      report.jobs_ahead = update.job->jobs_ahead;
+      report.predicted_seconds = update.job->predicted_seconds;
+      report.columns_done = update.job->columns_done;
+      report.columns = update.job->columns;
     }
     progress(&report, context);
   };
   return call;
 }
 
-crout_description Describe(const v1::Factor& factor) {
+crout_description Describe(const FactorDescription& factor) {
   crout_description description = {};
-  description.n = factor.n();
-  description.version = factor.version();
-  description.info = factor.info();
-  description.rcond = factor.has_rcond() ? factor.rcond() : kNan;
-  description.pivot_growth = factor.pivot_growth();
-  description.quality = factor.has_quality() ? factor.quality() : kNan;
-  description.norm_one = factor.norm_one();
-  factor.handle().copy(description.handle, sizeof description.handle - 1);
-  description.warnings = BitsOf(factor.warnings());
+  description.n = factor.n;
+  description.version = factor.version;
+  description.info = factor.info;
+  description.rcond = factor.rcond.value_or(kNan);
+  description.pivot_growth = factor.pivot_growth;
+  description.quality = factor.quality.value_or(kNan);
+  description.norm_one = factor.norm_one;
+  factor.handle.copy(description.handle, sizeof description.handle - 1);
+  description.warnings = BitsOf(factor.warnings);
   return description;
 }
 
@@ -91,8 +85,8 @@ int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& 
   if (!a.ok()) return ToCode(a.status());
   const auto copy = ReadStruct(options);
   if (!copy.ok()) return ToCode(copy.status());
-  v1::FactorizeOptions how;
-  v1::CacheOptions cache;
+  FactorOptions how;
+  CacheOptions cache;
   if (absl::Status status = ReadOptions(*copy, &how, &cache); !status.ok()) return ToCode(status);
   return ToCode(MakeFactor(*connection, *a, how, cache,
                            CallWith(copy->progress, copy->progress_context), factor));
@@ -101,7 +95,7 @@ int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& 
 int Refactorize(crout_factor* factor, const absl::StatusOr<MatrixSource>& a) {
   if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
   if (!a.ok()) return ToCode(a.status());
-  return ToCode(factor->factor.Refactorize(*a, factor->options));
+  return ToCode(factor->factor.Refactor(*a, {.factor = factor->options}));
 }
 
 absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
@@ -111,46 +105,47 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
   if (!copy.ok()) return copy.status();
   if (const auto known = ReadStruct(out); !known.ok()) return known.status();
   if (absl::Status place = CheckPlace(b, x, ldx); !place.ok()) return place;
-  v1::SolveOptions options;
-  options.set_operation(OperationOf(copy->transpose));
-  if (options.operation() == v1::OPERATION_UNSPECIFIED) {
+  SolveOptions options;
+  const auto operation = OperationOf(copy->transpose);
+  if (!operation) {
     return absl::InvalidArgumentError(absl::StrCat("no operation is ", copy->transpose));
   }
-  options.set_max_refinement_steps(copy->max_refinement_steps);
-  options.set_error_bound(copy->error_bound != 0);
-  options.set_verify(copy->skip_verification == 0);
+  options.operation = *operation;
+  options.max_refinement_steps = copy->max_refinement_steps;
+  options.error_bound = copy->error_bound != 0;
+  options.verify = copy->skip_verification == 0;
   StridedSink sink = SinkLike(b, x, ldx);
   const auto solved = factor.factor.Solve(SourceOf(b), options, &sink,
                                           CallWith(copy->progress, copy->progress_context));
   if (!solved.ok()) return solved.status();
   crout_solve_result result = {};
-  result.backward_error = solved->has_backward_error() ? solved->backward_error() : kNan;
-  result.forward_error_bound =
-      solved->has_forward_error_bound() ? solved->forward_error_bound() : kNan;
-  result.factor_version = solved->factor_version();
-  result.refinement_steps = solved->refinement_steps();
-  result.warnings = BitsOf(solved->warnings());
+  result.backward_error = solved->backward_error.value_or(kNan);
+  result.forward_error_bound = solved->forward_error_bound.value_or(kNan);
+  result.factor_version = solved->factor_version;
+  result.refinement_steps = solved->refinement_steps;
+  result.warnings = BitsOf(solved->warnings);
   if (out != nullptr) WriteStruct(result, out);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-// Bit k of crout_warning is number k of v1::Warning.
-int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings) {
+// Bit k of crout_warning is number k of Warning.
+int32_t BitsOf(const std::vector<Warning>& warnings) {
   constexpr uint32_t kKnown = CROUT_WARNING_POOR_FACTOR | CROUT_WARNING_NOT_ACCURATE |
                               CROUT_WARNING_NEARLY_SINGULAR | CROUT_WARNING_PERTURBED_RCOND;
   uint32_t bits = 0;
-  for (const int warning : warnings) {
-    if (warning > 0 && warning < 31) bits |= uint32_t{1} << warning;
+  for (const Warning warning : warnings) {
+    const int number = static_cast<int>(warning);
+    if (number > 0 && number < 31) bits |= uint32_t{1} << number;
   }
   return static_cast<int32_t>(bits & kKnown);
 }
 
 absl::Status MakeFactor(const crout_connection& connection, const MatrixSource& a,
-                        const v1::FactorizeOptions& options, const v1::CacheOptions& cache,
-                        const client::CallOptions& call, crout_factor** handle) {
-  auto factor = Factor::Factorize(connection.client, a, options, cache, call);
+                        const FactorOptions& options, const CacheOptions& cache,
+                        const CallOptions& call, crout_factor** handle) {
+  auto factor = Factor::Make(connection.client, a, options, cache, call);
   if (!factor.ok()) return factor.status();
   *handle = new crout_factor{*std::move(factor), options};
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "crout/client.h"
@@ -18,12 +19,12 @@
 #include "crout/series.h"
 
 struct crout_connection {
-  std::shared_ptr<crout::client::Client> client;
+  std::shared_ptr<crout::Client> client;
 };
 
 struct crout_factor {
   crout::Factor factor;
-  crout::v1::FactorizeOptions options;  // for crout_refactorize
+  crout::FactorOptions options;  // for crout_refactorize
 };
 
 struct crout_series {
@@ -34,13 +35,13 @@ struct crout_series {
 
 namespace crout::c {
 
-// Converts v1::Warning values to bits of crout_warning. Omits values without a bit.
-int32_t BitsOf(const google::protobuf::RepeatedField<int>& warnings);
+// Converts warnings to bits of crout_warning. Omits values without a bit.
+int32_t BitsOf(const std::vector<Warning>& warnings);
 
 // Factors `a` and sets *handle. Leaves it unchanged on failure.
-absl::Status MakeFactor(const crout_connection& connection, const client::MatrixSource& a,
-                        const v1::FactorizeOptions& options, const v1::CacheOptions& cache,
-                        const client::CallOptions& call, crout_factor** handle);
+absl::Status MakeFactor(const crout_connection& connection, const MatrixSource& a,
+                        const FactorOptions& options, const CacheOptions& cache,
+                        const CallOptions& call, crout_factor** handle);
 
 // Copies the fields that the caller's version of a structure has; all others are zero. A null
 // structure has no fields. INVALID_ARGUMENT if struct_size is not set.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "client/c/error.h"
 #include "client/c/handles.h"
@@ -13,8 +14,6 @@
 
 namespace crout::c {
 namespace {
-
-using client::MatrixSource;
 
 thread_local int32_t last_warnings = 0;
 
@@ -42,37 +41,37 @@ int64_t Getrf(const crout_connection* connection, int64_t n, const T* a, int64_t
     const auto status =
         MakeFactor(*connection, MatrixSource::Strided(a, n, n, lda), {}, {}, {}, factor);
     if (!status.ok()) return ToCode(status);
-    const v1::Factor& made = (*factor)->factor.description();
-    last_warnings = BitsOf(made.warnings());
-    return made.info();
+    const FactorDescription& made = (*factor)->factor.description();
+    last_warnings = BitsOf(made.warnings);
+    return made.info;
   });
 }
 
-v1::Operation OperationOf(char trans) {
+std::optional<Operation> OperationOf(char trans) {
   switch (trans) {
     case 'N':
     case 'n':
-      return v1::OPERATION_NONE;
+      return Operation::kNone;
     case 'T':
     case 't':
-      return v1::OPERATION_TRANSPOSE;
+      return Operation::kTranspose;
     case 'C':
     case 'c':
-      return v1::OPERATION_CONJUGATE_TRANSPOSE;
+      return Operation::kConjugateTranspose;
     default:
-      return v1::OPERATION_UNSPECIFIED;
+      return std::nullopt;
   }
 }
 
 template <class T>
 int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T* b, int64_t ldb) {
   return Guarded([&]() -> int64_t {
-    const v1::Operation operation = OperationOf(trans);
+    const std::optional<Operation> operation = OperationOf(trans);
     if (factor == nullptr) return IllegalArgument(1, "factor is null");
-    if (operation == v1::OPERATION_UNSPECIFIED) {
+    if (!operation) {
       return IllegalArgument(2, "trans is none of 'N', 'T' and 'C'");
     }
-    if (n != factor->factor.description().n()) return IllegalArgument(3, "n is not the order of A");
+    if (n != factor->factor.description().n) return IllegalArgument(3, "n is not the order of A");
     if (nrhs < 0) return IllegalArgument(4, "nrhs is negative");
     if (b == nullptr && n > 0 && nrhs > 0) return IllegalArgument(5, "b is null");
     if (ldb < std::max<int64_t>(1, n)) return IllegalArgument(6, "ldb is less than max(1, n)");
@@ -86,13 +85,11 @@ int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T
     // before the call ends.
     const auto size = static_cast<size_t>(n * nrhs);
     const std::unique_ptr<T[]> x(new T[size]);
-    client::SpanSink sink(absl::MakeSpan(x.get(), size), n, nrhs);
-    v1::SolveOptions options;
-    options.set_operation(operation);
-    const auto result =
-        factor->factor.Solve(MatrixSource::Strided(b, n, nrhs, ldb), options, &sink);
+    SpanSink sink(absl::MakeSpan(x.get(), size), n, nrhs);
+    const auto result = factor->factor.Solve(MatrixSource::Strided(b, n, nrhs, ldb),
+                                             {.operation = *operation}, &sink);
     if (!result.ok()) return ToCode(result.status());
-    last_warnings = BitsOf(result->warnings());
+    last_warnings = BitsOf(result->warnings);
     for (int64_t j = 0; j < nrhs && n > 0; ++j) std::copy_n(x.get() + j * n, n, b + j * ldb);
     return CROUT_OK;
   });

@@ -15,11 +15,8 @@
 namespace crout::c {
 namespace {
 
-using client::MatrixSource;
-using client::StridedSink;
-
-v1::Layout LayoutOf(const crout_matrix& matrix) {
-  return matrix.layout == CROUT_ROW_MAJOR ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
+StorageOrder LayoutOf(const crout_matrix& matrix) {
+  return matrix.layout == CROUT_ROW_MAJOR ? StorageOrder::kRowMajor : StorageOrder::kColumnMajor;
 }
 
 // Bytes from the first element to the end of the last element of a matrix that is like `m` but has
@@ -110,14 +107,15 @@ absl::StatusOr<MatrixSource> SourceOf(const crout_sparse* given) {
 }
 
 absl::StatusOr<MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count,
-                                      const v1::Factor& factor) {
+                                      const FactorDescription& factor) {
   if (absl::Status status = CheckType(dtype); !status.ok()) return status;
   return WithType<absl::StatusOr<MatrixSource>>(
       dtype, values, [&](const auto* typed) -> absl::StatusOr<MatrixSource> {
         using T = std::remove_const_t<std::remove_pointer_t<decltype(typed)>>;
         const auto elements = ArrayAt<T>(typed, count);
         if (elements) {
-          return MatrixSource::SparseValues(*elements, factor.sparse().pattern_digest());
+          return MatrixSource::SparseValues(*elements,
+                                            factor.sparse ? factor.sparse->pattern_digest : "");
         }
         return absl::InvalidArgumentError(
             absl::StrCat(count, " values have no valid size, or are null"));
@@ -135,23 +133,22 @@ absl::Status CheckPlace(const crout_matrix& b, const void* x, int64_t ldx) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Algorithm> AlgorithmOf(const char* name) {
-  v1::Algorithm algorithm;
-  const std::string word = absl::StrCat("ALGORITHM_", absl::AsciiStrToUpper(name));
-  if (v1::Algorithm_Parse(word, &algorithm)) return algorithm;
+absl::StatusOr<Algorithm> AlgorithmOf(const char* name) {
+  const auto algorithm = FromName<Algorithm>(absl::AsciiStrToLower(name));
+  if (algorithm) return *algorithm;
   return absl::InvalidArgumentError(absl::StrCat("no algorithm is called ", name));
 }
 
-v1::Operation OperationOf(int32_t transpose) {
+std::optional<Operation> OperationOf(int32_t transpose) {
   switch (transpose) {
     case CROUT_NO_TRANSPOSE:
-      return v1::OPERATION_NONE;
+      return Operation::kNone;
     case CROUT_TRANSPOSE:
-      return v1::OPERATION_TRANSPOSE;
+      return Operation::kTranspose;
     case CROUT_CONJUGATE_TRANSPOSE:
-      return v1::OPERATION_CONJUGATE_TRANSPOSE;
+      return Operation::kConjugateTranspose;
     default:
-      return v1::OPERATION_UNSPECIFIED;
+      return std::nullopt;
   }
 }
 

@@ -5,6 +5,7 @@
 #define CROUT_CLIENT_C_MATRICES_H_
 
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "absl/status/status.h"
@@ -12,7 +13,8 @@
 #include "crout/crout.h"
 #include "crout/matrix_sink.h"
 #include "crout/matrix_source.h"
-#include "crout/v1/factorization_service.pb.h"
+#include "crout/results.h"
+#include "crout/types.h"
 
 namespace crout::c {
 
@@ -44,27 +46,27 @@ absl::Status CheckType(int32_t dtype);
 absl::Status CheckMatrix(const crout_matrix* matrix);
 
 // Source of a matrix that passed CheckMatrix; refers to its memory.
-client::MatrixSource SourceOf(const crout_matrix& m);
+MatrixSource SourceOf(const crout_matrix& m);
 // Like the overload above, after CheckMatrix.
-absl::StatusOr<client::MatrixSource> SourceOf(const crout_matrix* m);
+absl::StatusOr<MatrixSource> SourceOf(const crout_matrix* m);
 // Source of a sparse matrix; refers to its arrays. INVALID_ARGUMENT for an invalid matrix.
-absl::StatusOr<client::MatrixSource> SourceOf(const crout_sparse* given);
+absl::StatusOr<MatrixSource> SourceOf(const crout_sparse* given);
 // Source of `count` new values for the sparse matrix of `factor`; refers to `values`.
 // INVALID_ARGUMENT for an unknown dtype, an impossible count, or null values.
-absl::StatusOr<client::MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count,
-                                              const v1::Factor& factor);
+absl::StatusOr<MatrixSource> ValuesOf(int32_t dtype, const void* values, int64_t count,
+                                      const FactorDescription& factor);
 // Sink that writes a matrix of the type, shape and layout of `m` to `x`, with leading dimension
 // ldx.
-client::StridedSink SinkLike(const crout_matrix& m, void* x, int64_t ldx);
+StridedSink SinkLike(const crout_matrix& m, void* x, int64_t ldx);
 
 // INVALID_ARGUMENT if `x`, the destination of the solution for `b`, is null or overlaps b.
 absl::Status CheckPlace(const crout_matrix& b, const void* x, int64_t ldx);
 
 // Method with croutctl's name `name`. INVALID_ARGUMENT for an unknown name.
-absl::StatusOr<v1::Algorithm> AlgorithmOf(const char* name);
+absl::StatusOr<Algorithm> AlgorithmOf(const char* name);
 
-// Converts a crout_operation; OPERATION_UNSPECIFIED for an unknown number.
-v1::Operation OperationOf(int32_t transpose);
+// Converts a crout_operation; nullopt for an unknown number.
+std::optional<Operation> OperationOf(int32_t transpose);
 
 }  // namespace crout::c
 

@@ -18,41 +18,40 @@
 namespace crout::c {
 namespace {
 
-using client::MatrixChange;
-
-constexpr std::pair<crout_strategy, v1::SeriesStrategy> kStrategies[] = {
-    {CROUT_AUTO, v1::SERIES_STRATEGY_AUTO},
-    {CROUT_REUSE, v1::SERIES_STRATEGY_REUSE},
-    {CROUT_REFACTOR, v1::SERIES_STRATEGY_REFACTOR},
-    {CROUT_UPDATE, v1::SERIES_STRATEGY_UPDATE},
+constexpr std::pair<crout_strategy, SeriesStrategy> kStrategies[] = {
+    {CROUT_AUTO, SeriesStrategy::kAuto},
+    {CROUT_REUSE, SeriesStrategy::kReuse},
+    {CROUT_REFACTOR, SeriesStrategy::kRefactor},
+    {CROUT_UPDATE, SeriesStrategy::kUpdate},
 };
 
-crout_strategy StrategyOf(v1::SeriesStrategy strategy) {
+crout_strategy StrategyOf(SeriesStrategy strategy) {
   for (const auto& [ours, theirs] : kStrategies) {
     if (theirs == strategy) return ours;
   }
   return CROUT_AUTO;
 }
 
-absl::StatusOr<v1::SolveSeriesHeader> HeaderOf(const crout_series_options& given) {
-  v1::SolveSeriesHeader header;
-  for (const auto& [ours, theirs] : kStrategies) {
-    if (ours == given.strategy) header.set_strategy(theirs);
-  }
-  if (header.strategy() == v1::SERIES_STRATEGY_UNSPECIFIED) {
+absl::StatusOr<SeriesOptions> OptionsOf(const crout_series_options& given) {
+  SeriesOptions options;
+  const auto* const strategy =
+      absl::c_find_if(kStrategies, [&](const auto& pair) { return pair.first == given.strategy; });
+  if (strategy == std::end(kStrategies)) {
     return absl::InvalidArgumentError(absl::StrCat("no strategy has the number ", given.strategy));
   }
-  header.set_operation(OperationOf(given.transpose));
-  if (header.operation() == v1::OPERATION_UNSPECIFIED) {
+  options.strategy = strategy->second;
+  const auto operation = OperationOf(given.transpose);
+  if (!operation) {
     return absl::InvalidArgumentError(absl::StrCat("no operation is ", given.transpose));
   }
-  header.set_accuracy(given.accuracy);
-  if (given.handle != nullptr) header.set_handle(given.handle);
-  if (given.algorithm == nullptr) return header;
+  options.operation = *operation;
+  options.accuracy = given.accuracy;
+  if (given.handle != nullptr) options.handle = given.handle;
+  if (given.algorithm == nullptr) return options;
   const auto algorithm = AlgorithmOf(given.algorithm);
   if (!algorithm.ok()) return algorithm.status();
-  header.mutable_options()->set_algorithm(*algorithm);
-  return header;
+  options.factor.algorithm = *algorithm;
+  return options;
 }
 
 // Copies the n x rank matrix V from column-major to row-major.
@@ -100,19 +99,19 @@ absl::StatusOr<MatrixChange> ChangeOf(const crout_change* given, const std::stri
   });
 }
 
-crout_series_result Describe(const SeriesStep& step, const v1::Factor& factor) {
+crout_series_result Describe(const SeriesStep& step, const FactorDescription& factor) {
   crout_series_result result = {};
-  result.backward_error = step.result.backward_error();
-  result.accuracy = step.result.accuracy();
-  result.amplification = step.result.amplification();
-  result.age = step.result.age();
-  result.strategy = StrategyOf(step.result.strategy());
-  result.old_iterations = step.result.old_iterations();
-  result.new_iterations = step.result.new_iterations();
+  result.backward_error = step.result.backward_error;
+  result.accuracy = step.result.accuracy;
+  result.amplification = step.result.amplification;
+  result.age = step.result.age;
+  result.strategy = StrategyOf(step.result.strategy.value_or(SeriesStrategy::kAuto));
+  result.old_iterations = step.result.old_iterations;
+  result.new_iterations = step.result.new_iterations;
   result.nearly_singular =
-      absl::c_linear_search(step.result.warnings(), v1::WARNING_NEARLY_SINGULAR) ? 1 : 0;
-  factor.handle().copy(result.handle, sizeof result.handle - 1);
-  step.result.entry_digest().copy(result.entry_digest, sizeof result.entry_digest - 1);
+      absl::c_linear_search(step.result.warnings, Warning::kNearlySingular) ? 1 : 0;
+  factor.handle.copy(result.handle, sizeof result.handle - 1);
+  step.result.entry_digest.copy(result.entry_digest, sizeof result.entry_digest - 1);
   return result;
 }
 
@@ -124,19 +123,19 @@ int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
   if (absl::Status status = CheckMatrix(b); !status.ok()) return ToCode(status);
   if (const auto known = ReadStruct(out); !known.ok()) return ToCode(known.status());
   if (absl::Status status = CheckPlace(*b, x, ldx); !status.ok()) return ToCode(status);
-  client::StridedSink sink = SinkLike(*b, x, ldx);
+  StridedSink sink = SinkLike(*b, x, ldx);
   // The server receives the whole initial guess before it sends X.
-  const client::MatrixSource x0 = SourceOf({.data = x,
-                                            .dtype = b->dtype,
-                                            .layout = b->layout,
-                                            .rows = b->rows,
-                                            .cols = b->cols,
-                                            .ld = ldx});
+  const MatrixSource x0 = SourceOf({.data = x,
+                                    .dtype = b->dtype,
+                                    .layout = b->layout,
+                                    .rows = b->rows,
+                                    .cols = b->cols,
+                                    .ld = ldx});
   const absl::StatusOr<SeriesStep> solved =
       step(SourceOf(*b), &sink, series->starts_at_x ? &x0 : nullptr);
   if (!solved.ok()) return ToCode(solved.status());
-  series->entry_digest = solved->result.entry_digest();
-  if (!solved->result.solved()) {
+  series->entry_digest = solved->result.entry_digest;
+  if (!solved->result.solved) {
     return Fail(CROUT_SINGULAR, "the matrix of the step is singular: there is no X");
   }
   if (out != nullptr) WriteStruct(Describe(*solved, series->series.factor()), out);
@@ -146,10 +145,10 @@ int Solve(crout_series* series, const crout_matrix* b, void* x, int64_t ldx,
 }  // namespace
 }  // namespace crout::c
 
+using crout::MatrixSource;
 using crout::c::Fail;
 using crout::c::Guarded;
 using crout::c::ToCode;
-using crout::client::MatrixSource;
 
 int crout_series_open(crout_connection* connection, const crout_series_options* options,
                       crout_series** series) {
@@ -159,9 +158,9 @@ int crout_series_open(crout_connection* connection, const crout_series_options* 
     if (connection == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "connection is null");
     const auto copy = crout::c::ReadStruct(options);
     if (!copy.ok()) return ToCode(copy.status());
-    auto header = crout::c::HeaderOf(*copy);
-    if (!header.ok()) return ToCode(header.status());
-    *series = new crout_series{crout::Series(connection->client, *std::move(header)),
+    auto made = crout::c::OptionsOf(*copy);
+    if (!made.ok()) return ToCode(made.status());
+    *series = new crout_series{crout::Series(connection->client, *std::move(made)),
                                copy->starts_at_x != 0, ""};
     if (copy->keep_factor != 0) (*series)->series.KeepFactor();
     return CROUT_OK;
@@ -187,8 +186,8 @@ int crout_series_text(crout_series* series, const char* text, size_t length, int
   return Guarded([&]() -> int {
     if (text == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "text is null");
     if (absl::Status status = crout::c::CheckType(dtype); !status.ok()) return ToCode(status);
-    // crout_dtype has the numbers of v1::Dtype.
-    const auto a = MatrixSource::MatrixMarket({text, length}, static_cast<crout::v1::Dtype>(dtype));
+    // crout_dtype has the numbers of Dtype.
+    const auto a = MatrixSource::MatrixMarket({text, length}, static_cast<crout::Dtype>(dtype));
     return crout::c::Solve(series, b, x, ldx, result,
                            [&](const MatrixSource& rhs, auto* sink, auto* x0) {
                              return series->series.Step(a, rhs, sink, x0);

@@ -65,7 +65,7 @@ bool IsFileError(const absl::Status& status) {
 int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return 0;
   if (IsFileError(status)) return kFile;
-  if (client::IsUnreachable(status)) return kUnreachable;
+  if (IsUnreachable(status)) return kUnreachable;
   switch (status.code()) {
     case absl::StatusCode::kNotFound:
       return kNotFound;
@@ -94,7 +94,7 @@ int ExitCodeOf(const absl::Status& status) {
 
 std::string ErrorName(const absl::Status& status) {
   if (IsFileError(status)) return "FILE";
-  if (client::IsUnreachable(status)) return "UNREACHABLE";
+  if (IsUnreachable(status)) return "UNREACHABLE";
   return absl::StatusCodeToString(status.code());
 }
 

@@ -22,22 +22,16 @@ std::string Dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// Handles are 26 characters of base32.
-bool IsHandle(const std::string& text) {
-  return text.size() == 26 &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;
-}
-
 // Result of a parser's check: empty for a valid value, otherwise the usage error.
 std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
 
 // The server's details of an error, without its message.
 Json DetailsOf(const absl::Status& status) {
   Json details = Json::object();
-  if (const std::string reason = client::Reason(status); !reason.empty()) {
+  if (const std::string reason = Reason(status); !reason.empty()) {
     details["reason"] = reason;
   }
-  if (const auto delay = client::RetryDelay(status)) {
+  if (const auto delay = RetryDelay(status)) {
     details["retry_delay_seconds"] = absl::ToDoubleSeconds(*delay);
   }
   return details;
@@ -88,15 +82,15 @@ Session::Session(CLI::App* app) : app_(app) {
       ->type_name("ADDRESS")
       ->envname("CROUT_SERVER")
       ->check([](const std::string& text) {
-        client::ClientOptions options;
+        ClientOptions options;
         options.server = text;
-        return MessageOf(client::FindServer(std::move(options)).status());
+        return MessageOf(FindServer(std::move(options)).status());
       })
       ->capture_default_str();
   app->add_option("--tenant", tenant_, "Tenant that owns the factors [default: set by the server]")
       ->type_name("NAME")
       ->envname("CROUT_TENANT")
-      ->check([](const std::string& text) { return MessageOf(client::CheckTenant(text)); });
+      ->check([](const std::string& text) { return MessageOf(CheckTenant(text)); });
   app->add_flag("--tls", tls_, "Use TLS and verify the server's certificate and name")
       ->envname("CROUT_TLS");
   const auto add_file = [&](const char* name, const char* variable, std::string* file,
@@ -135,7 +129,7 @@ int Session::Run() {
   if (status.ok()) status = action_();
   if (status.ok() && !std::cout.flush()) status = FileError("cannot write standard output");
   if (status.ok()) return exit_code_.value_or(0);
-  const bool ours = client::IsUnreachable(status) || IsFileError(status);
+  const bool ours = IsUnreachable(status) || IsFileError(status);
   const int exit_code = ours ? ExitCodeOf(status) : exit_code_.value_or(ExitCodeOf(status));
   std::string message(status.message());
   if (!IsFileError(status)) {
@@ -146,7 +140,7 @@ int Session::Run() {
 }
 
 std::string Session::WithNextStep(const absl::Status& status, const std::string& message) const {
-  if (client::IsUnreachable(status)) {
+  if (IsUnreachable(status)) {
     return absl::StrReplaceAll(message,
                                {{"name another server", "name another server with --server"}});
   }
@@ -157,21 +151,21 @@ std::string Session::WithNextStep(const absl::Status& status, const std::string&
                       ". Give a longer --timeout, or --timeout=0 for no limit");
 }
 
-client::ClientOptions Session::client_options() const {
-  client::ClientOptions options;
+ClientOptions Session::client_options() const {
+  ClientOptions options;
   options.server = server_;
   options.tenant = tenant_;
   options.token_file = token_file_;
   const bool has_files = !tls_options_.ca_file.empty() || !tls_options_.cert_file.empty() ||
                          !tls_options_.key_file.empty();
-  if (tls_ || (has_files && client::CheckAddress(server_) != absl::OkStatus())) {
+  if (tls_ || (has_files && CheckAddress(server_) != absl::OkStatus())) {
     options.tls = tls_options_;  // a named server supplies the rest
   }
   return options;
 }
 
 absl::Status Session::CheckClient() const {
-  const absl::StatusOr<client::ClientOptions> named = client::FindServer(client_options());
+  const absl::StatusOr<ClientOptions> named = FindServer(client_options());
   if (!named.ok()) return named.status();
   for (const std::string* file :
        {&tls_options_.ca_file, &tls_options_.cert_file, &tls_options_.key_file}) {
@@ -180,16 +174,16 @@ absl::Status Session::CheckClient() const {
     }
   }
   if (!named->tls && named->token_file.empty()) return absl::OkStatus();
-  return client::Client::Connect(client_options()).status();
+  return Client::Connect(client_options()).status();
 }
 
-client::Client& Session::client() {
-  if (client_ == nullptr) client_ = *client::Client::Connect(client_options());
+Client& Session::client() {
+  if (client_ == nullptr) client_ = *Client::Connect(client_options());
   return *client_;
 }
 
-client::CallOptions Session::call() const {
-  client::CallOptions call;
+CallOptions Session::call() const {
+  CallOptions call;
   call.timeout = timeout_;
   call.traceparent = traceparent_;
   return call;
@@ -209,8 +203,8 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
   int64_t count = 0;
   const absl::Status listed = client().List(
       factor,
-      [&](const v1::Factor& listed_factor) {
-        if (count++ == 0) newest = listed_factor.handle();
+      [&](const FactorDescription& listed_factor) {
+        if (count++ == 0) newest = listed_factor.handle;
         return true;
       },
       call());
@@ -246,8 +240,8 @@ void Session::Warn(const std::string& text) const {
   }
 }
 
-void Session::WarnIfKept(const v1::Factor& factor) const {
-  if (!factor.handle().empty()) Warn("the factor is kept: " + factor.handle());
+void Session::WarnIfKept(const FactorDescription& factor) const {
+  if (!factor.handle.empty()) Warn("the factor is kept: " + factor.handle);
 }
 
 void Session::Print(const Json& json) const { Print(json, FormatObject(json)); }

@@ -37,9 +37,9 @@ class Session {
   void ExitWith(int code) { exit_code_ = code; }
 
   // The client, created by the first call. It does not connect, so it cannot fail without a server.
-  client::Client& client();
-  client::ClientOptions client_options() const;
-  client::CallOptions call() const;
+  Client& client();
+  ClientOptions client_options() const;
+  CallOptions call() const;
   // Time at which --timeout ends a command that starts now.
   absl::Time deadline() const;
 
@@ -62,7 +62,7 @@ class Session {
   void Warn(const std::string& text) const;
   // Warns that a call failed after its factor was stored on the server. Does nothing if `factor`
   // has no handle.
-  void WarnIfKept(const v1::Factor& factor) const;
+  void WarnIfKept(const FactorDescription& factor) const;
 
  private:
   // Checks the options of the connection that the parser cannot check.
@@ -73,7 +73,7 @@ class Session {
   CLI::App* const app_;
   std::string server_ = "127.0.0.1:50051";
   bool tls_ = false;
-  client::TlsOptions tls_options_;
+  TlsOptions tls_options_;
   std::string tenant_;
   std::string token_file_;
   std::string traceparent_;
@@ -82,7 +82,7 @@ class Session {
   bool report_on_error_ = false;
   std::optional<int> exit_code_;
   std::function<absl::Status()> action_;
-  std::unique_ptr<client::Client> client_;
+  std::unique_ptr<Client> client_;
 };
 
 // Prints an error on standard error: a line "croutctl: NAME: message", or with `json` an object

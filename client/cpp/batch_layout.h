@@ -9,7 +9,9 @@
 #include <cstring>
 #include <vector>
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Each matrix begins at a multiple of this many bytes, counted from the first.
 inline constexpr int64_t kBatchAlignment = 16;
@@ -31,6 +33,8 @@ std::vector<T> ArrayAt(const Bytes& bytes, int64_t offset, int64_t count) {
   return values;
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_BATCH_LAYOUT_H_

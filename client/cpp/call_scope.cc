@@ -8,7 +8,9 @@
 #include "absl/time/clock.h"
 #include "crout/cancellation.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline)
     : cancellation_(call.cancellation),
@@ -20,7 +22,7 @@ CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl:
   }
   if (!call.traceparent.empty()) context_->AddMetadata("traceparent", call.traceparent);
   if (deadline != absl::InfiniteFuture()) context_->set_deadline(absl::ToChronoTime(deadline));
-  if (cancellation_ != nullptr) cancellation_->Attach(context_.get());
+  if (cancellation_ != nullptr) cancellation_->Attach(this);
 }
 
 absl::Status CallScope::Check() const {
@@ -33,14 +35,16 @@ absl::Status CallScope::Check() const {
 
 void CallScope::Close() {
   if (context_ == nullptr) return;
-  if (cancellation_ != nullptr) cancellation_->Detach(context_.get());
+  if (cancellation_ != nullptr) cancellation_->Detach(this);
   context_.reset();
 }
+
+}  // namespace internal
 
 void Cancellation::Cancel() {
   absl::MutexLock lock(&mutex_);
   cancelled_ = true;
-  for (grpc::ClientContext* context : contexts_) context->TryCancel();
+  for (internal::CallScope* call : calls_) call->context()->TryCancel();
 }
 
 bool Cancellation::cancelled() const {
@@ -53,15 +57,16 @@ bool Cancellation::WaitFor(absl::Duration duration) const {
   return mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), duration);
 }
 
-void Cancellation::Attach(grpc::ClientContext* context) {
+void Cancellation::Attach(internal::CallScope* call) {
   absl::MutexLock lock(&mutex_);
-  if (cancelled_) context->TryCancel();  // Takes effect as soon as the call starts.
-  contexts_.push_back(context);
+  if (cancelled_) call->context()->TryCancel();  // Takes effect as soon as the call starts.
+  calls_.push_back(call);
 }
 
-void Cancellation::Detach(grpc::ClientContext* context) {
+void Cancellation::Detach(internal::CallScope* call) {
   absl::MutexLock lock(&mutex_);
-  contexts_.erase(std::remove(contexts_.begin(), contexts_.end(), context), contexts_.end());
+  calls_.erase(std::remove(calls_.begin(), calls_.end(), call), calls_.end());
 }
 
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout

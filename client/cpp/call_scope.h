@@ -10,9 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "crout/options.h"
+#include "crout/client_options.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // A context with the tenant, token, deadline and trace context of a call. It is registered with the
 // caller's Cancellation until Close().
@@ -38,6 +40,8 @@ class CallScope {
   std::unique_ptr<grpc::ClientContext> context_;
 };
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_CALL_SCOPE_H_

@@ -17,17 +17,24 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/cpp/call_scope.h"
+#include "client/cpp/connection.h"
+#include "client/cpp/convert.h"
 #include "client/cpp/credentials.h"
-#include "client/cpp/field_names.h"
 #include "client/cpp/lease_keeper.h"
-#include "client/cpp/retry.h"
-#include "client/cpp/wire.h"
+#include "client/cpp/payload.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 namespace {
 
-using Stub = v1::FactorizationService::Stub;
+using internal::CheckPlace;
+using internal::Connection;
+using internal::Fill;
+using internal::LeaseKeeper;
+using internal::Read;
+using internal::RequestOf;
+using internal::RetryClass;
+using Stub = Connection::Stub;
 
 grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
   grpc::ChannelArguments arguments;
@@ -105,9 +112,9 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_attempts is ", options.retry.max_attempts, ": give at least 1"));
   }
-  const auto credentials = MakeCredentials(options.tls);
+  const auto credentials = internal::MakeCredentials(options.tls);
   if (!credentials.ok()) return credentials.status();
-  absl::StatusOr<std::string> token = LoadToken(options);
+  absl::StatusOr<std::string> token = internal::LoadToken(options);
   if (!token.ok()) return token.status();
   options.token = *std::move(token);
   grpc::ChannelArguments arguments = ChannelArguments(options.silence);
@@ -117,13 +124,12 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(ClientOptions options) {
   static absl::once_flag frequency_read;
   absl::call_once(frequency_read, ReadFrequency);
   auto channel = grpc::CreateCustomChannel(options.server, *credentials, arguments);
-  return std::unique_ptr<Client>(new Client(std::move(options), std::move(channel)));
+  return std::unique_ptr<Client>(
+      new Client(std::make_unique<Connection>(std::move(options), channel)));
 }
 
-Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
-    : options_(std::move(options)),
-      stub_(v1::FactorizationService::NewStub(channel)),
-      generic_stub_(channel),
+Client::Client(std::unique_ptr<Connection> connection)
+    : connection_(std::move(connection)),
       leases_(std::make_unique<LeaseKeeper>(
           [this](const std::string& handle, absl::Duration lease, const CallOptions& call) {
             return Renew(handle, lease, call).status();
@@ -131,102 +137,178 @@ Client::Client(ClientOptions options, std::shared_ptr<grpc::Channel> channel)
 
 Client::~Client() = default;
 
-absl::Status Client::RunWithRetries(RetryClass retry_class, const CallOptions& call,
-                                    absl::FunctionRef<absl::Status(CallScope*)> attempt) {
-  const absl::Duration timeout = call.timeout.value_or(options_.timeout);
-  // The sum saturates at the end of absl::Time's range.
-  const absl::Time deadline =
-      timeout == absl::ZeroDuration() ? absl::InfiniteFuture() : absl::Now() + timeout;
-  absl::Status status =
-      client::RunWithRetries(options_.retry, retry_class, deadline, call.cancellation, [&] {
-        CallScope scope(options_, call, deadline);
-        return attempt(&scope);
-      });
-  return ExplainConnection(std::move(status), options_.tls.has_value());
+absl::StatusOr<FactorDescription> Client::Factor(const MatrixSource& matrix,
+                                                 const FactorOptions& options,
+                                                 const CacheOptions& cache,
+                                                 const CallOptions& call) {
+  v1::FactorizeRequest first;
+  v1::FactorizeHeader& header = *first.mutable_header();
+  *header.mutable_matrix() = matrix.payload().spec;
+  Fill(options, header.mutable_options());
+  Fill(cache, header.mutable_cache());
+  return connection_->FactorStream<v1::FactorizeResponse>(
+      RequestOf("Factorize", first, {{v1::FactorizeRequest::kDataFieldNumber, &matrix}}),
+      cache.request_id.empty() ? RetryClass::kRefusedOnly : RetryClass::kIdempotent, call);
 }
 
-template <class Request, class Response>
-absl::StatusOr<Response> Client::Unary(grpc::Status (Stub::*method)(grpc::ClientContext*,
-                                                                    const Request&, Response*),
-                                       RetryClass retry_class, const Request& request,
-                                       const CallOptions& call) {
-  if (absl::Status texts = CheckTexts(request); !texts.ok()) return texts;
-  Response response;
-  const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
-    return ServerStatus((stub_.get()->*method)(scope->context(), request, &response));
-  });
-  if (!status.ok()) return status;
-  return response;
+absl::StatusOr<FactorDescription> Client::Refactor(const std::string& handle,
+                                                   const MatrixSource& matrix,
+                                                   const RefactorOptions& options,
+                                                   const CallOptions& call) {
+  v1::RefactorizeRequest first;
+  v1::RefactorizeHeader& header = *first.mutable_header();
+  header.set_handle(handle);
+  *header.mutable_matrix() = matrix.payload().spec;
+  Fill(options, &header);
+  return connection_->FactorStream<v1::RefactorizeResponse>(
+      RequestOf("Refactorize", first, {{v1::RefactorizeRequest::kDataFieldNumber, &matrix}}),
+      RetryClass::kRefusedOnly, call);
 }
 
-absl::StatusOr<v1::ListFactorsResponse> Client::ListPage(const v1::ListFactorsRequest& request,
-                                                         const CallOptions& call) {
-  return Unary(&Stub::ListFactors, RetryClass::kIdempotent, request, call);
+absl::StatusOr<SolveResult> Client::Solve(const std::string& handle, const MatrixSource& rhs,
+                                          const SolveOptions& options, MatrixSink* x,
+                                          const CallOptions& call) {
+  v1::SolveRequest first;
+  v1::SolveHeader& header = *first.mutable_header();
+  header.set_handle(handle);
+  *header.mutable_rhs() = rhs.payload().spec;
+  Fill(options, header.mutable_options());
+  return connection_->MatrixStream<v1::SolveResponse, SolveResult>(
+      RequestOf("Solve", first, {{v1::SolveRequest::kDataFieldNumber, &rhs}}),
+      RetryClass::kIdempotent, nullptr, x, call);
 }
 
-absl::Status Client::List(const std::string& name, absl::FunctionRef<bool(const v1::Factor&)> visit,
+absl::StatusOr<SolveResult> Client::FactorAndSolve(const MatrixSource& matrix,
+                                                   const MatrixSource& rhs,
+                                                   const FactorAndSolveOptions& options,
+                                                   FactorDescription* factor, MatrixSink* x,
+                                                   const CallOptions& call) {
+  if (absl::Status place = CheckPlace(factor, "factor"); !place.ok()) return place;
+  v1::FactorizeAndSolveRequest first;
+  v1::FactorizeAndSolveHeader& header = *first.mutable_header();
+  *header.mutable_matrix() = matrix.payload().spec;
+  v1::MatrixSpec& sides = *header.mutable_rhs();
+  sides = rhs.payload().spec;
+  // Without right-hand sides the BatchSource has no type of its own.
+  if (sides.has_batch_rhs() && sides.batch_rhs().systems() == 0) {
+    sides.mutable_batch_rhs()->set_dtype(header.matrix().batch().dtype());
+  }
+  Fill(options, &header);
+  return connection_->MatrixStream<v1::FactorizeAndSolveResponse, SolveResult>(
+      RequestOf("FactorizeAndSolve", first,
+                {{v1::FactorizeAndSolveRequest::kDataFieldNumber, &matrix},
+                 {v1::FactorizeAndSolveRequest::kRhsDataFieldNumber, &rhs}}),
+      // A cached factor would be cached twice by a second attempt.
+      options.cache ? RetryClass::kRefusedOnly : RetryClass::kIdempotent, factor, x, call);
+}
+
+absl::StatusOr<ComplementResult> Client::Schur(const MatrixSource& matrix,
+                                               const SchurOptions& options,
+                                               FactorDescription* factor, MatrixSink* s,
+                                               const CallOptions& call) {
+  if (absl::Status place = CheckPlace(factor, "factor"); !place.ok()) return place;
+  v1::ComputeSchurComplementRequest first;
+  *first.mutable_header()->mutable_matrix() = matrix.payload().spec;
+  Fill(options, first.mutable_header());
+  return connection_->MatrixStream<v1::ComputeSchurComplementResponse, ComplementResult>(
+      RequestOf("ComputeSchurComplement", first,
+                {{v1::ComputeSchurComplementRequest::kDataFieldNumber, &matrix}}),
+      RetryClass::kRefusedOnly, factor, s, call);
+}
+
+absl::StatusOr<EchelonFormResult> Client::Rref(const MatrixSource& matrix,
+                                               const RrefOptions& options, MatrixSink* r,
+                                               const CallOptions& call) {
+  v1::ReduceToEchelonFormRequest first;
+  *first.mutable_header()->mutable_matrix() = matrix.payload().spec;
+  Fill(options, first.mutable_header());
+  return connection_->MatrixStream<v1::ReduceToEchelonFormResponse, EchelonFormResult>(
+      RequestOf("ReduceToEchelonForm", first,
+                {{v1::ReduceToEchelonFormRequest::kDataFieldNumber, &matrix}}),
+      RetryClass::kIdempotent, nullptr, r, call);
+}
+
+absl::Status Client::List(const std::string& name,
+                          absl::FunctionRef<bool(const FactorDescription&)> visit,
                           const CallOptions& call) {
   v1::ListFactorsRequest request;
   request.set_name(name);
   do {
-    const auto page = ListPage(request, call);
+    const auto page =
+        connection_->Unary(&Stub::ListFactors, RetryClass::kIdempotent, request, call);
     if (!page.ok()) return page.status();
     for (const v1::Factor& factor : page->factors()) {
-      if (!visit(factor)) return absl::OkStatus();
+      if (!visit(Read<FactorDescription>(factor))) return absl::OkStatus();
     }
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty());
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Factor> Client::Describe(const std::string& handle, const CallOptions& call) {
+absl::StatusOr<FactorDescription> Client::Describe(const std::string& handle,
+                                                   const CallOptions& call) {
   v1::DescribeFactorRequest request;
   request.set_handle(handle);
-  auto response = Unary(&Stub::DescribeFactor, RetryClass::kIdempotent, request, call);
+  const auto response =
+      connection_->Unary(&Stub::DescribeFactor, RetryClass::kIdempotent, request, call);
   if (!response.ok()) return response.status();
-  return std::move(*response->mutable_factor());
+  return Read<FactorDescription>(response->factor());
 }
 
-absl::StatusOr<v1::IterationPage> Client::Iterations(const std::string& handle,
-                                                     const CallOptions& call) {
+absl::StatusOr<IterationPage> Client::Iterations(const std::string& handle,
+                                                 const CallOptions& call) {
   v1::DescribeFactorRequest request;
   request.set_handle(handle);
   v1::IterationPageRequest& next = *request.mutable_iterations();
   v1::IterationPage all;
   do {
-    const auto response = Unary(&Stub::DescribeFactor, RetryClass::kIdempotent, request, call);
+    const auto response =
+        connection_->Unary(&Stub::DescribeFactor, RetryClass::kIdempotent, request, call);
     if (!response.ok()) return response.status();
     all.MergeFrom(response->iterations());
     next.set_page_token(response->iterations().next_page_token());
   } while (!next.page_token().empty());
-  all.clear_next_page_token();
-  return all;
+  return Read<IterationPage>(all);
 }
 
 absl::StatusOr<absl::Time> Client::Renew(const std::string& handle, absl::Duration lease,
                                          const CallOptions& call) {
   v1::RenewLeaseRequest request;
   request.set_handle(handle);
-  *request.mutable_lease() = ToProtoDuration(lease);
-  const auto response = Unary(&Stub::RenewLease, RetryClass::kIdempotent, request, call);
+  *request.mutable_lease() = internal::ToProto(lease);
+  const auto response =
+      connection_->Unary(&Stub::RenewLease, RetryClass::kIdempotent, request, call);
   if (!response.ok()) return response.status();
-  const auto& expiry = response->lease_expire_time();
-  return absl::FromUnixSeconds(expiry.seconds()) + absl::Nanoseconds(expiry.nanos());
+  return internal::FromProto(response->lease_expire_time());
 }
 
 absl::Status Client::Release(const std::string& handle, const CallOptions& call) {
   v1::ReleaseFactorRequest request;
   request.set_handle(handle);
-  return Unary(&Stub::ReleaseFactor, RetryClass::kRefusedOnly, request, call).status();
+  return connection_->Unary(&Stub::ReleaseFactor, RetryClass::kRefusedOnly, request, call).status();
 }
 
-absl::StatusOr<v1::EstimateFactorizeResponse> Client::Estimate(
-    const v1::EstimateFactorizeRequest& request, const CallOptions& call) {
-  return Unary(&Stub::EstimateFactorize, RetryClass::kIdempotent, request, call);
+absl::StatusOr<crout::Estimate> Client::Estimate(const EstimateRequest& request,
+                                                 const CallOptions& call) {
+  v1::EstimateFactorizeRequest sent;
+  Fill(request, &sent);
+  const auto response =
+      connection_->Unary(&Stub::EstimateFactorize, RetryClass::kIdempotent, sent, call);
+  if (!response.ok()) return response.status();
+  return Read<crout::Estimate>(*response);
 }
 
-absl::StatusOr<v1::GetServerInfoResponse> Client::ServerInfo(const CallOptions& call) {
-  return Unary(&Stub::GetServerInfo, RetryClass::kIdempotent, v1::GetServerInfoRequest(), call);
+absl::StatusOr<crout::ServerInfo> Client::ServerInfo(const CallOptions& call) {
+  const auto response = connection_->Unary(&Stub::GetServerInfo, RetryClass::kIdempotent,
+                                           v1::GetServerInfoRequest(), call);
+  if (!response.ok()) return response.status();
+  return Read<crout::ServerInfo>(*response);
 }
 
-}  // namespace crout::client
+bool IsHandle(const std::string& text) {
+  return text.size() == 26 &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;
+}
+
+}  // namespace api
+}  // namespace crout

@@ -23,7 +23,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 // Reads a file. `what` describes the file in messages.
@@ -191,4 +193,6 @@ absl::StatusOr<std::string> LoadToken(const ClientOptions& options) {
   return token;
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -11,9 +11,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "crout/options.h"
+#include "crout/client_options.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Makes channel credentials for TLS; without `tls`, for no encryption. Reads the files; errors as
 // for TlsOptions.
@@ -27,6 +29,8 @@ absl::StatusOr<std::string> LoadToken(const ClientOptions& options);
 // server, TLS on one side only, or a rejected certificate. `tls`: whether the client uses TLS.
 absl::Status ExplainConnection(absl::Status status, bool tls);
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_CREDENTIALS_H_

@@ -10,27 +10,18 @@
 #include "client/cpp/lease_keeper.h"
 
 namespace crout {
+inline namespace api {
 namespace {
 
-using client::CallOptions;
-using client::Client;
-using client::HeldFactor;
-using client::MatrixSink;
-using client::MatrixSource;
-
-// Handles are 26 characters of base32.
-bool IsHandle(const std::string& text) {
-  return text.size() == 26 &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;
-}
+using internal::HeldFactor;
 
 }  // namespace
 
-absl::StatusOr<Factor> Factor::Factorize(std::shared_ptr<Client> client, const MatrixSource& matrix,
-                                         const v1::FactorizeOptions& options,
-                                         const v1::CacheOptions& cache, const CallOptions& call) {
+absl::StatusOr<Factor> Factor::Make(std::shared_ptr<Client> client, const MatrixSource& matrix,
+                                    const FactorOptions& options, const CacheOptions& cache,
+                                    const CallOptions& call) {
   if (absl::Status checked = HeldFactor::Check(cache); !checked.ok()) return checked;
-  absl::StatusOr<v1::Factor> made = client->Factorize(matrix, options, cache, call);
+  absl::StatusOr<FactorDescription> made = client->Factor(matrix, options, cache, call);
   if (!made.ok()) return made.status();
   auto hold = HeldFactor::Hold(std::move(client), *made, cache, call);
   if (!hold.ok()) return hold.status();
@@ -39,7 +30,7 @@ absl::StatusOr<Factor> Factor::Factorize(std::shared_ptr<Client> client, const M
 
 absl::StatusOr<Factor> Factor::Attach(std::shared_ptr<Client> client,
                                       const std::string& handle_or_name, const CallOptions& call) {
-  std::optional<v1::Factor> found;
+  std::optional<FactorDescription> found;
   if (IsHandle(handle_or_name)) {
     auto described = client->Describe(handle_or_name, call);
     if (!described.ok()) return described.status();
@@ -49,7 +40,7 @@ absl::StatusOr<Factor> Factor::Attach(std::shared_ptr<Client> client,
   } else {
     absl::Status listed = client->List(
         handle_or_name,
-        [&](const v1::Factor& newest) {
+        [&](const FactorDescription& newest) {
           found = newest;
           return false;
         },
@@ -60,17 +51,17 @@ absl::StatusOr<Factor> Factor::Attach(std::shared_ptr<Client> client,
     return absl::NotFoundError(
         absl::StrCat("no factor is named '", handle_or_name, "': factor the matrix again"));
   }
-  auto hold = std::make_shared<const HeldFactor>(std::move(client), found->handle());
+  auto hold = std::make_shared<const HeldFactor>(std::move(client), found->handle);
   return Factor(std::move(hold), *std::move(found));
 }
 
-Factor::Factor(std::shared_ptr<const HeldFactor> hold, v1::Factor description)
+Factor::Factor(std::shared_ptr<const HeldFactor> hold, FactorDescription description)
     : hold_(std::move(hold)), description_(std::move(description)) {}
 
 Factor& Factor::operator=(Factor&& other) noexcept {
   Factor taken(std::move(other));
   std::swap(hold_, taken.hold_);
-  description_.Swap(&taken.description_);
+  std::swap(description_, taken.description_);
   return *this;
 }
 
@@ -87,24 +78,23 @@ absl::Status Factor::lease_status() const {
   return hold_ == nullptr ? absl::OkStatus() : hold_->LeaseStatus();
 }
 
-absl::StatusOr<v1::SolveResult> Factor::SolveWith(const HeldFactor* hold, const MatrixSource& rhs,
-                                                  const v1::SolveOptions& options, MatrixSink* x,
-                                                  const CallOptions& call) {
+absl::StatusOr<SolveResult> Factor::SolveWith(const HeldFactor* hold, const MatrixSource& rhs,
+                                              const SolveOptions& options, MatrixSink* x,
+                                              const CallOptions& call) {
   if (absl::Status status = HeldFactor::Confirm(hold, call); !status.ok()) return status;
   return hold->client().Solve(hold->handle(), rhs, options, x, call);
 }
 
-absl::StatusOr<v1::SolveResult> Factor::Solve(const MatrixSource& rhs,
-                                              const v1::SolveOptions& options, MatrixSink* x,
-                                              const CallOptions& call) const {
+absl::StatusOr<SolveResult> Factor::Solve(const MatrixSource& rhs, const SolveOptions& options,
+                                          MatrixSink* x, const CallOptions& call) const {
   return SolveWith(hold_.get(), rhs, options, x, call);
 }
 
-std::future<absl::StatusOr<v1::SolveResult>> Factor::SolveAsync(const MatrixSource& rhs,
-                                                                const v1::SolveOptions& options,
-                                                                MatrixSink* x,
-                                                                const CallOptions& call) const {
-  std::promise<absl::StatusOr<v1::SolveResult>> refused;
+std::future<absl::StatusOr<SolveResult>> Factor::SolveAsync(const MatrixSource& rhs,
+                                                            const SolveOptions& options,
+                                                            MatrixSink* x,
+                                                            const CallOptions& call) const {
+  std::promise<absl::StatusOr<SolveResult>> refused;
   try {
     return std::async(std::launch::async, [hold = hold_, rhs, options, x, call] {
       return SolveWith(hold.get(), rhs, options, x, call);
@@ -115,16 +105,16 @@ std::future<absl::StatusOr<v1::SolveResult>> Factor::SolveAsync(const MatrixSour
   return refused.get_future();
 }
 
-absl::Status Factor::Refactorize(const MatrixSource& matrix, const v1::FactorizeOptions& options,
-                                 const CallOptions& call) {
+absl::Status Factor::Refactor(const MatrixSource& matrix, const RefactorOptions& options,
+                              const CallOptions& call) {
   if (absl::Status status = HeldFactor::Confirm(hold_.get(), call); !status.ok()) return status;
-  auto made = hold_->client().Refactorize(hold_->handle(), matrix, options, call);
+  auto made = hold_->client().Refactor(hold_->handle(), matrix, options, call);
   if (!made.ok()) return made.status();
   description_ = *std::move(made);
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Factor> Factor::Describe(const CallOptions& call) const {
+absl::StatusOr<FactorDescription> Factor::Describe(const CallOptions& call) const {
   if (absl::Status status = HeldFactor::Confirm(hold_.get(), call); !status.ok()) return status;
   return hold_->client().Describe(hold_->handle(), call);
 }
@@ -132,9 +122,10 @@ absl::StatusOr<v1::Factor> Factor::Describe(const CallOptions& call) const {
 absl::Status Factor::Release(const CallOptions& call) {
   if (hold_ == nullptr) return HeldFactor::Confirm(nullptr, call);
   const std::shared_ptr<const HeldFactor> hold = std::exchange(hold_, nullptr);
-  description_.Clear();
+  description_ = {};
   hold->Drop();
   return hold->client().Release(hold->handle(), call);
 }
 
+}  // namespace api
 }  // namespace crout

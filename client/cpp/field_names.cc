@@ -11,9 +11,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "crout/status.h"
+#include "client/cpp/grpc_status.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 constexpr absl::string_view kHeader = "header.";
@@ -69,4 +71,6 @@ absl::Status ServerStatus(const grpc::Status& status) {
   return named;
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

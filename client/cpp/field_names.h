@@ -11,7 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Replaces field paths in `message` by arguments of Client's methods: "header.matrix.dense.rows" by
 // "matrix", "header.options.factor_dtype" by "options.factor_dtype", "header.cache.lease" by
@@ -22,6 +24,8 @@ std::string WithArgumentNames(absl::string_view message);
 // WithArgumentNames() of the message.
 absl::Status ServerStatus(const grpc::Status& status);
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_FIELD_NAMES_H_

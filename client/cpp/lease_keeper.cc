@@ -10,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 // Divisors of the lease's length that give the time to the next renewal, and to the next attempt
@@ -23,14 +25,6 @@ constexpr absl::Duration kMaxPause = absl::Hours(24);
 // A renewal may take a quarter of the lease, within these limits.
 constexpr absl::Duration kMinTimeout = absl::Seconds(5);
 constexpr absl::Duration kMaxTimeout = absl::Minutes(1);
-
-absl::Time TimeOf(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
-
-absl::Duration DurationOf(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
 
 // Whether another attempt cannot succeed.
 bool IsFinal(const absl::Status& status) {
@@ -158,23 +152,24 @@ void LeaseKeeper::Run() {
   }
 }
 
-absl::Status HeldFactor::Check(const v1::CacheOptions& cache) {
-  if (cache.request_id().empty() || DurationOf(cache.lease()) != absl::ZeroDuration()) {
+absl::Status HeldFactor::Check(const CacheOptions& cache) {
+  if (cache.request_id.empty() || cache.lease != absl::ZeroDuration()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("a request_id needs a lease: set cache.lease");
 }
 
 absl::StatusOr<std::shared_ptr<const HeldFactor>> HeldFactor::Hold(std::shared_ptr<Client> client,
-                                                                   const v1::Factor& made,
-                                                                   const v1::CacheOptions& cache,
+                                                                   const FactorDescription& made,
+                                                                   const CacheOptions& cache,
                                                                    const CallOptions& call) {
-  const absl::Duration wanted = DurationOf(cache.lease());
+  const absl::Duration wanted = cache.lease;
   // Both times are from the server's clock, which may differ from the local one.
-  const absl::Duration granted = TimeOf(made.lease_expire_time()) - TimeOf(made.create_time());
-  auto hold = std::make_shared<const HeldFactor>(std::move(client), made.handle(),
+  const absl::Duration granted = made.lease_expire_time.value_or(absl::UnixEpoch()) -
+                                 made.create_time.value_or(absl::UnixEpoch());
+  auto hold = std::make_shared<const HeldFactor>(std::move(client), made.handle,
                                                  wanted == absl::ZeroDuration() ? granted : wanted);
-  if (cache.request_id().empty()) return hold;
+  if (cache.request_id.empty()) return hold;
   const auto renewed = hold->client().Renew(hold->handle(), wanted, call);
   if (!renewed.ok()) return renewed.status();
   return hold;
@@ -194,4 +189,6 @@ absl::Status HeldFactor::Confirm(const HeldFactor* hold, const CallOptions& call
   return hold->client_->leases_->Confirm(hold->lease_, call);
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -19,9 +19,11 @@
 #include "absl/time/time.h"
 #include "crout/cancellation.h"
 #include "crout/client.h"
-#include "crout/options.h"
+#include "crout/client_options.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Renews all leases on one thread, which the first lease starts. A lease is renewed after half of
 // its length by the local clock; a failed renewal is retried after a sixteenth of it. Either
@@ -82,13 +84,13 @@ class HeldFactor {
  public:
   // INVALID_ARGUMENT for a request_id without a lease, because an existing factor does not report
   // the length of its lease.
-  static absl::Status Check(const v1::CacheOptions& cache);
+  static absl::Status Check(const CacheOptions& cache);
   // Holds the factor that a call with `cache` (already checked) has made. With a request_id the
   // factor may be older and have another lease; it is then renewed, and the error of the renewal is
   // returned.
   static absl::StatusOr<std::shared_ptr<const HeldFactor>> Hold(std::shared_ptr<Client> client,
-                                                                const v1::Factor& made,
-                                                                const v1::CacheOptions& cache,
+                                                                const FactorDescription& made,
+                                                                const CacheOptions& cache,
                                                                 const CallOptions& call);
 
   // Renews the lease while the object lives.
@@ -122,6 +124,8 @@ class HeldFactor {
   const std::shared_ptr<LeaseKeeper::Lease> lease_;  // null: none is renewed
 };
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_LEASE_KEEPER_H_

@@ -4,19 +4,22 @@
 
 #include <limits>
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
-absl::Status SolutionReceiver::OnHeader(const v1::DenseSpec& spec) {
-  const auto element = static_cast<int64_t>(ElementSize(spec.dtype()));
-  if (spec.rows() < 0 || spec.cols() < 0 || element == 0 ||
-      static_cast<__int128>(spec.rows()) * spec.cols() >
+absl::Status SolutionReceiver::OnHeader(const v1::DenseSpec& announced) {
+  const auto spec = Read<DenseSpec>(announced);
+  const auto element = static_cast<int64_t>(ElementSize(spec.dtype));
+  if (spec.rows < 0 || spec.cols < 0 || element == 0 ||
+      static_cast<__int128>(spec.rows) * spec.cols >
           std::numeric_limits<int64_t>::max() / element) {
     return absl::InternalError("the server announced an impossible matrix");
   }
-  return Begin(spec, spec.rows() * spec.cols() * element);
+  return Begin(spec, spec.rows * spec.cols * element);
 }
 
-absl::Status SolutionReceiver::Begin(const v1::DenseSpec& spec, int64_t bytes) {
+absl::Status SolutionReceiver::Begin(const DenseSpec& spec, int64_t bytes) {
   if (begun_) return absl::InternalError("the server sent two headers");
   begun_ = true;
   missing_ = bytes;
@@ -38,4 +41,6 @@ absl::Status SolutionReceiver::Finish() const {
   return absl::OkStatus();
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -18,12 +18,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "client/cpp/convert.h"
 #include "client/cpp/wire.h"
+#include "crout/client_options.h"
 #include "crout/matrix_sink.h"
-#include "crout/options.h"
 #include "crout/v1/factorization_service.pb.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // INVALID_ARGUMENT if `place`, the destination of a result, is null. `name` is its name in the
 // message.
@@ -43,9 +46,9 @@ class SolutionReceiver {
  public:
   explicit SolutionReceiver(MatrixSink* sink) : sink_(sink) {}
 
-  absl::Status OnHeader(const v1::DenseSpec& spec);
+  absl::Status OnHeader(const v1::DenseSpec& announced);
   // Expects `bytes` of data without a header.
-  absl::Status Expect(int64_t bytes) { return Begin(v1::DenseSpec(), bytes); }
+  absl::Status Expect(int64_t bytes) { return Begin(DenseSpec(), bytes); }
   absl::Status OnData(absl::Span<const std::byte> bytes);
   // Whether a header has arrived.
   bool begun() const { return begun_; }
@@ -53,7 +56,7 @@ class SolutionReceiver {
   absl::Status Finish() const;
 
  private:
-  absl::Status Begin(const v1::DenseSpec& spec, int64_t bytes);
+  absl::Status Begin(const DenseSpec& spec, int64_t bytes);
 
   MatrixSink* const sink_;
   bool begun_ = false;
@@ -75,9 +78,9 @@ class ProgressReporter {
 
   void OnPhase(const v1::Progress& phase) {
     if (!call_.on_progress) return;
-    update_.phase = phase;
+    update_.job = Read<JobProgress>(phase);
     call_.on_progress(update_);
-    update_.phase.reset();
+    update_.job.reset();
   }
 
  private:
@@ -86,13 +89,13 @@ class ProgressReporter {
 };
 
 // Reads the responses of a call, or of one round of a call, that returns a matrix. Response has the
-// fields progress, header, data and result (of type Result), and usually factor.
+// fields progress, header, data and result (the message for Result), and usually factor.
 template <class Response, class Result>
 class MatrixReply {
  public:
   // The arguments must outlive the object. *factor is set as soon as it arrives; null if Response
   // has no factor. The figures of members are appended to *member_data; null if Response has none.
-  MatrixReply(const CallOptions& call, v1::Factor* factor, MatrixSink* sink,
+  MatrixReply(const CallOptions& call, FactorDescription* factor, MatrixSink* sink,
               std::string* member_data = nullptr)
       : progress_(call), factor_(factor), member_data_(member_data), receiver_(sink) {}
 
@@ -112,7 +115,7 @@ class MatrixReply {
     if (ok.ok()) {
       ok = ForEachBytesPiece(buffer, kData, [&](auto piece) { return receiver_.OnData(piece); });
     }
-    if (ok.ok() && response.has_result()) result_ = std::move(*response.mutable_result());
+    if (ok.ok() && response.has_result()) result_ = Read<Result>(response.result());
     return ok;
   }
 
@@ -140,7 +143,7 @@ class MatrixReply {
     if constexpr (requires { response.factor(); }) {
       if (!response.has_factor()) return;
       made_ = true;
-      *factor_ = response.factor();
+      *factor_ = Read<FactorDescription>(response.factor());
     }
   }
 
@@ -153,13 +156,15 @@ class MatrixReply {
   static const v1::DenseSpec& ShapeIn(const v1::EchelonFormHeader& header) { return header.form(); }
 
   ProgressReporter progress_;
-  v1::Factor* const factor_;
+  FactorDescription* const factor_;
   std::string* const member_data_;
   bool made_ = false;
   SolutionReceiver receiver_;
   std::optional<Result> result_;
 };
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_MATRIX_REPLY_H_

@@ -15,12 +15,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/message_writer.h"
-#include "crout/batch_data.h"
-#include "crout/matrix_sink.h"
+#include "client/cpp/convert.h"
+#include "client/cpp/payload.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 namespace {
+
+using internal::BorrowCount;
+using internal::BorrowedSlice;
+using internal::ChunkReader;
+using internal::Payload;
+using internal::StridedVectors;
 
 template <class T>
 absl::Span<const std::byte> AsBytes(absl::Span<const T> values) {
@@ -85,7 +91,7 @@ class StridedReader : public ChunkReader {
 
 class OnesReader : public ChunkReader {
  public:
-  OnesReader(int64_t size, v1::Dtype dtype) : size_(size), block_(Block(size, dtype)) {}
+  OnesReader(int64_t size, Dtype dtype) : size_(size), block_(Block(size, dtype)) {}
 
   int64_t size() const override { return size_; }
 
@@ -100,13 +106,13 @@ class OnesReader : public ChunkReader {
   }
 
  private:
-  static grpc::Slice Block(int64_t size, v1::Dtype dtype) {
+  static grpc::Slice Block(int64_t size, Dtype dtype) {
     switch (dtype) {
-      case v1::DTYPE_FLOAT32:
+      case Dtype::kFloat32:
         return Block<float>(size);
-      case v1::DTYPE_COMPLEX64:
+      case Dtype::kComplex64:
         return Block<std::complex<float>>(size);
-      case v1::DTYPE_COMPLEX128:
+      case Dtype::kComplex128:
         return Block<std::complex<double>>(size);
       default:
         return Block<double>(size);
@@ -173,98 +179,15 @@ class FileReader : public ChunkReader {
   const int64_t size_;
 };
 
-}  // namespace
-
-MatrixSource MatrixSource::OfShape(v1::Dtype dtype, int64_t rows, int64_t cols, v1::Layout layout) {
-  MatrixSource source;
-  v1::DenseSpec* dense = source.spec_.mutable_dense();
-  dense->set_dtype(dtype);
-  dense->set_layout(layout);
-  dense->set_rows(rows);
-  dense->set_cols(cols);
-  return source;
+Payload PayloadOfShape(const DenseSpec& shape) {
+  Payload payload;
+  v1::DenseSpec& dense = *payload.spec.mutable_dense();
+  dense.set_dtype(static_cast<v1::Dtype>(shape.dtype));
+  dense.set_layout(static_cast<v1::Layout>(shape.layout));
+  dense.set_rows(shape.rows);
+  dense.set_cols(shape.cols);
+  return payload;
 }
-
-MatrixSource MatrixSource::DenseBytes(v1::Dtype dtype, size_t element_size,
-                                      absl::Span<const std::byte> bytes, int64_t rows, int64_t cols,
-                                      v1::Layout layout) {
-  MatrixSource source = OfShape(dtype, rows, cols, layout);
-  source.bytes_ = {bytes};
-  const auto elements = static_cast<__int128>(bytes.size() / element_size);
-  if (rows < 0 || cols < 0 || static_cast<__int128>(rows) * cols != elements) {
-    source.status_ = absl::InvalidArgumentError(absl::StrCat(
-        "a ", rows, " x ", cols, " matrix, but ", bytes.size() / element_size, " elements"));
-  }
-  return source;
-}
-
-MatrixSource MatrixSource::Dense(absl::Span<const double> values, int64_t rows, int64_t cols,
-                                 v1::Layout layout) {
-  return DenseBytes(v1::DTYPE_FLOAT64, sizeof(double), AsBytes(values), rows, cols, layout);
-}
-
-MatrixSource MatrixSource::Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
-                                 v1::Layout layout) {
-  return DenseBytes(v1::DTYPE_FLOAT32, sizeof(float), AsBytes(values), rows, cols, layout);
-}
-
-MatrixSource MatrixSource::Dense(absl::Span<const std::complex<double>> values, int64_t rows,
-                                 int64_t cols, v1::Layout layout) {
-  return DenseBytes(v1::DTYPE_COMPLEX128, sizeof values[0], AsBytes(values), rows, cols, layout);
-}
-
-MatrixSource MatrixSource::Dense(absl::Span<const std::complex<float>> values, int64_t rows,
-                                 int64_t cols, v1::Layout layout) {
-  return DenseBytes(v1::DTYPE_COMPLEX64, sizeof values[0], AsBytes(values), rows, cols, layout);
-}
-
-MatrixSource MatrixSource::StridedBytes(v1::Dtype dtype, size_t element_size, const void* values,
-                                        int64_t rows, int64_t cols, int64_t stride,
-                                        v1::Layout layout) {
-  const bool by_rows = layout == v1::LAYOUT_ROW_MAJOR;
-  const int64_t count = by_rows ? rows : cols;
-  const int64_t length = by_rows ? cols : rows;
-  const auto element = static_cast<int64_t>(element_size);
-  const bool empty = rows == 0 || cols == 0;
-  if (rows < 0 || cols < 0 || (!empty && (stride < length || values == nullptr)) ||
-      static_cast<__int128>(count) * std::max<int64_t>(stride, 1) >
-          std::numeric_limits<int64_t>::max() / element) {
-    return Invalid(absl::InvalidArgumentError(
-        absl::StrCat("cannot send a ", rows, " x ", cols, " matrix of stride ", stride,
-                     values == nullptr ? " from a null pointer" : "")));
-  }
-  const auto* begin = static_cast<const std::byte*>(values);
-  MatrixSource source = OfShape(dtype, rows, cols, layout);
-  if (empty) return source;
-  if (stride == length || count == 1) {
-    source.bytes_ = {{begin, static_cast<size_t>(rows * cols * element)}};
-  } else {
-    source.vectors_ = {begin, count, length * element, stride * element};
-  }
-  return source;
-}
-
-MatrixSource MatrixSource::Strided(const double* values, int64_t rows, int64_t cols, int64_t stride,
-                                   v1::Layout layout) {
-  return StridedBytes(v1::DTYPE_FLOAT64, sizeof *values, values, rows, cols, stride, layout);
-}
-
-MatrixSource MatrixSource::Strided(const float* values, int64_t rows, int64_t cols, int64_t stride,
-                                   v1::Layout layout) {
-  return StridedBytes(v1::DTYPE_FLOAT32, sizeof *values, values, rows, cols, stride, layout);
-}
-
-MatrixSource MatrixSource::Strided(const std::complex<double>* values, int64_t rows, int64_t cols,
-                                   int64_t stride, v1::Layout layout) {
-  return StridedBytes(v1::DTYPE_COMPLEX128, sizeof *values, values, rows, cols, stride, layout);
-}
-
-MatrixSource MatrixSource::Strided(const std::complex<float>* values, int64_t rows, int64_t cols,
-                                   int64_t stride, v1::Layout layout) {
-  return StridedBytes(v1::DTYPE_COMPLEX64, sizeof *values, values, rows, cols, stride, layout);
-}
-
-namespace {
 
 // Returns the last index of an array that is not empty; 0 for a negative index, which the server
 // rejects.
@@ -287,90 +210,218 @@ absl::Span<const std::byte> FirstOf(absl::Span<const std::byte> bytes, int64_t c
 
 }  // namespace
 
-MatrixSource MatrixSource::SparseBytes(v1::Dtype dtype, v1::SparseFormat format, size_t index_bytes,
+MatrixSource::MatrixSource(Payload payload)
+    : payload_(std::make_shared<const Payload>(std::move(payload))) {}
+
+MatrixSource MatrixSource::DenseBytes(Dtype dtype, absl::Span<const std::byte> bytes, int64_t rows,
+                                      int64_t cols, StorageOrder layout) {
+  Payload payload = PayloadOfShape({dtype, layout, rows, cols});
+  payload.bytes = {bytes};
+  const size_t count = bytes.size() / ElementSize(dtype);
+  if (rows < 0 || cols < 0 || static_cast<__int128>(rows) * cols != static_cast<__int128>(count)) {
+    payload.status = absl::InvalidArgumentError(
+        absl::StrCat("a ", rows, " x ", cols, " matrix, but ", count, " elements"));
+  }
+  return MatrixSource(std::move(payload));
+}
+
+MatrixSource MatrixSource::Dense(absl::Span<const double> values, int64_t rows, int64_t cols,
+                                 StorageOrder layout) {
+  return DenseBytes(Dtype::kFloat64, AsBytes(values), rows, cols, layout);
+}
+
+MatrixSource MatrixSource::Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
+                                 StorageOrder layout) {
+  return DenseBytes(Dtype::kFloat32, AsBytes(values), rows, cols, layout);
+}
+
+MatrixSource MatrixSource::Dense(absl::Span<const std::complex<double>> values, int64_t rows,
+                                 int64_t cols, StorageOrder layout) {
+  return DenseBytes(Dtype::kComplex128, AsBytes(values), rows, cols, layout);
+}
+
+MatrixSource MatrixSource::Dense(absl::Span<const std::complex<float>> values, int64_t rows,
+                                 int64_t cols, StorageOrder layout) {
+  return DenseBytes(Dtype::kComplex64, AsBytes(values), rows, cols, layout);
+}
+
+MatrixSource MatrixSource::StridedBytes(Dtype dtype, const void* values, int64_t rows, int64_t cols,
+                                        int64_t stride, StorageOrder layout) {
+  const bool by_rows = layout == StorageOrder::kRowMajor;
+  const int64_t count = by_rows ? rows : cols;
+  const int64_t length = by_rows ? cols : rows;
+  const auto element = static_cast<int64_t>(ElementSize(dtype));
+  const bool empty = rows == 0 || cols == 0;
+  if (rows < 0 || cols < 0 || (!empty && (stride < length || values == nullptr)) ||
+      static_cast<__int128>(count) * std::max<int64_t>(stride, 1) >
+          std::numeric_limits<int64_t>::max() / element) {
+    return Invalid(absl::InvalidArgumentError(
+        absl::StrCat("cannot send a ", rows, " x ", cols, " matrix of stride ", stride,
+                     values == nullptr ? " from a null pointer" : "")));
+  }
+  const auto* begin = static_cast<const std::byte*>(values);
+  Payload payload = PayloadOfShape({dtype, layout, rows, cols});
+  if (empty) return MatrixSource(std::move(payload));
+  if (stride == length || count == 1) {
+    payload.bytes = {{begin, static_cast<size_t>(rows * cols * element)}};
+  } else {
+    payload.vectors = {begin, count, length * element, stride * element};
+  }
+  return MatrixSource(std::move(payload));
+}
+
+MatrixSource MatrixSource::Strided(const double* values, int64_t rows, int64_t cols, int64_t stride,
+                                   StorageOrder layout) {
+  return StridedBytes(Dtype::kFloat64, values, rows, cols, stride, layout);
+}
+
+MatrixSource MatrixSource::Strided(const float* values, int64_t rows, int64_t cols, int64_t stride,
+                                   StorageOrder layout) {
+  return StridedBytes(Dtype::kFloat32, values, rows, cols, stride, layout);
+}
+
+MatrixSource MatrixSource::Strided(const std::complex<double>* values, int64_t rows, int64_t cols,
+                                   int64_t stride, StorageOrder layout) {
+  return StridedBytes(Dtype::kComplex128, values, rows, cols, stride, layout);
+}
+
+MatrixSource MatrixSource::Strided(const std::complex<float>* values, int64_t rows, int64_t cols,
+                                   int64_t stride, StorageOrder layout) {
+  return StridedBytes(Dtype::kComplex64, values, rows, cols, stride, layout);
+}
+
+MatrixSource MatrixSource::SparseBytes(Dtype dtype, SparseFormat format, size_t index_bytes,
                                        const Array& values, const Array& rows_of,
                                        const Array& column_index, int64_t rows, int64_t cols) {
-  MatrixSource source;
-  v1::SparseSpec& spec = *source.spec_.mutable_sparse();
-  spec.set_dtype(dtype);
-  spec.set_format(format);
+  Payload payload;
+  v1::SparseSpec& spec = *payload.spec.mutable_sparse();
+  spec.set_dtype(static_cast<v1::Dtype>(dtype));
+  spec.set_format(static_cast<v1::SparseFormat>(format));
   spec.set_rows(rows);
   spec.set_cols(cols);
   spec.set_index_bytes(static_cast<int32_t>(index_bytes));
-  const bool by_entry = format == v1::SPARSE_FORMAT_COORDINATE;
+  const bool by_entry = format == SparseFormat::kCoordinate;
   if (rows < 0 || cols < 0 || column_index.count != values.count ||
       rows_of.count != (by_entry ? values.count : rows + 1)) {
-    source.status_ = absl::InvalidArgumentError(absl::StrCat(
+    payload.status = absl::InvalidArgumentError(absl::StrCat(
         "a sparse ", rows, " x ", cols, " matrix of ", values.count, " values, ",
         column_index.count, " column indices and ", rows_of.count,
         by_entry ? " row indices" : " row starts, of which there should be one more than rows"));
-    return source;
+    return MatrixSource(std::move(payload));
   }
   const int64_t entries =
       by_entry ? values.count : std::min(LastOf(rows_of.bytes, index_bytes), values.count);
   spec.set_entries(entries);
-  source.bytes_ = {rows_of.bytes, FirstOf(column_index.bytes, entries, index_bytes),
+  payload.bytes = {rows_of.bytes, FirstOf(column_index.bytes, entries, index_bytes),
                    FirstOf(values.bytes, entries, ElementSize(dtype))};
-  return source;
+  return MatrixSource(std::move(payload));
 }
 
-MatrixSource MatrixSource::SparseValueBytes(v1::Dtype dtype, const Array& values,
+MatrixSource MatrixSource::SparseValueBytes(Dtype dtype, const Array& values,
                                             absl::string_view pattern_digest) {
-  MatrixSource source;
-  source.spec_.mutable_values()->set_dtype(dtype);
-  source.spec_.mutable_values()->set_entries(values.count);
-  source.spec_.mutable_values()->set_pattern_digest(std::string(pattern_digest));
-  source.bytes_ = {values.bytes};
-  return source;
+  Payload payload;
+  payload.spec.mutable_values()->set_dtype(static_cast<v1::Dtype>(dtype));
+  payload.spec.mutable_values()->set_entries(values.count);
+  payload.spec.mutable_values()->set_pattern_digest(std::string(pattern_digest));
+  payload.bytes = {values.bytes};
+  return MatrixSource(std::move(payload));
 }
 
 MatrixSource MatrixSource::Invalid(absl::Status why) {
-  MatrixSource source;
-  source.status_ = std::move(why);
-  return source;
+  Payload payload;
+  payload.status = std::move(why);
+  return MatrixSource(std::move(payload));
 }
 
-MatrixSource MatrixSource::Ones(int64_t rows, int64_t cols, v1::Dtype dtype) {
-  MatrixSource source = OfShape(dtype, rows, cols, v1::LAYOUT_COLUMN_MAJOR);
-  const size_t element = dtype == v1::DTYPE_UNSPECIFIED ? 0 : ElementSize(dtype);
+MatrixSource MatrixSource::Ones(int64_t rows, int64_t cols, Dtype dtype) {
+  Payload payload = PayloadOfShape({.dtype = dtype, .rows = rows, .cols = cols});
+  const size_t element = ElementSize(dtype);
   const __int128 elements = static_cast<__int128>(rows) * cols;
   if (rows < 0 || cols < 0 || element == 0 ||
       elements > std::numeric_limits<int64_t>::max() / static_cast<int64_t>(element)) {
-    source.status_ = absl::InvalidArgumentError(
-        absl::StrCat("cannot send ", rows, " x ", cols, " ones of ", v1::Dtype_Name(dtype)));
+    payload.status = absl::InvalidArgumentError(
+        absl::StrCat("cannot send ", rows, " x ", cols, " ones of ", Name(dtype)));
   } else {
-    source.ones_ = static_cast<int64_t>(elements) * static_cast<int64_t>(element);
+    payload.ones = static_cast<int64_t>(elements) * static_cast<int64_t>(element);
   }
-  return source;
+  return MatrixSource(std::move(payload));
 }
 
-MatrixSource MatrixSource::MatrixMarket(absl::string_view text, v1::Dtype dtype) {
-  MatrixSource source;
-  source.spec_.mutable_matrix_market()->set_dtype(dtype);
-  source.bytes_ = {AsBytes(absl::MakeConstSpan(text.data(), text.size()))};
-  return source;
+MatrixSource MatrixSource::MatrixMarket(absl::string_view text, Dtype dtype) {
+  Payload payload;
+  payload.spec.mutable_matrix_market()->set_dtype(static_cast<v1::Dtype>(dtype));
+  payload.bytes = {AsBytes(absl::MakeConstSpan(text.data(), text.size()))};
+  return MatrixSource(std::move(payload));
 }
 
-MatrixSource MatrixSource::MatrixMarketFile(std::string path, v1::Dtype dtype) {
-  MatrixSource source;
-  source.spec_.mutable_matrix_market()->set_dtype(dtype);
-  source.path_ = std::move(path);
-  return source;
+MatrixSource MatrixSource::MatrixMarketFile(std::string path, Dtype dtype) {
+  Payload payload;
+  payload.spec.mutable_matrix_market()->set_dtype(static_cast<v1::Dtype>(dtype));
+  payload.path = std::move(path);
+  return MatrixSource(std::move(payload));
 }
 
-bool MatrixSource::repeatable() const {
+MatrixSource MatrixSource::Batch(const BatchSource& source) {
+  auto spec = internal::BatchPayload(source).Batch();
+  if (!spec.ok()) return Invalid(spec.status());
+  Payload payload;
+  *payload.spec.mutable_batch() = *std::move(spec);
+  payload.batch = &source;
+  return MatrixSource(std::move(payload));
+}
+
+MatrixSource MatrixSource::BatchRhs(const BatchSource& source) {
+  auto spec = internal::BatchPayload(source).BatchRhs();
+  if (!spec.ok()) return Invalid(spec.status());
+  Payload payload;
+  *payload.spec.mutable_batch_rhs() = *std::move(spec);
+  payload.batch = &source;
+  return MatrixSource(std::move(payload));
+}
+
+Dtype MatrixSource::dtype() const {
+  const v1::MatrixSpec& spec = payload_->spec;
+  const auto dtype = [&] {
+    switch (spec.format_case()) {
+      case v1::MatrixSpec::kDense:
+        return spec.dense().dtype();
+      case v1::MatrixSpec::kMatrixMarket:
+        return spec.matrix_market().dtype();
+      case v1::MatrixSpec::kSparse:
+        return spec.sparse().dtype();
+      case v1::MatrixSpec::kValues:
+        return spec.values().dtype();
+      case v1::MatrixSpec::kBatch:
+        return spec.batch().dtype();
+      case v1::MatrixSpec::kBatchRhs:
+        return spec.batch_rhs().dtype();
+      case v1::MatrixSpec::FORMAT_NOT_SET:
+        break;
+    }
+    return v1::DTYPE_UNSPECIFIED;
+  }();
+  return dtype == v1::DTYPE_UNSPECIFIED ? Dtype::kFloat64 : static_cast<Dtype>(dtype);
+}
+
+namespace internal {
+
+bool Payload::repeatable() const {
   struct stat info;
   // A missing file counts as repeatable; Open() reports it.
-  return path_.empty() || stat(path_.c_str(), &info) != 0 || S_ISREG(info.st_mode);
+  return path.empty() || stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
 }
 
-absl::StatusOr<std::unique_ptr<ChunkReader>> MatrixSource::Open() const {
-  if (!status_.ok()) return status_;
-  if (batch_ != nullptr) return batch_->Open(spec_.has_batch_rhs());
-  if (!path_.empty()) return FileReader::Open(path_);
-  if (ones_ >= 0) return std::make_unique<OnesReader>(ones_, spec_.dense().dtype());
-  if (vectors_.count > 0) return std::make_unique<StridedReader>(vectors_);
-  return std::make_unique<MemoryReader>(bytes_);
+absl::StatusOr<std::unique_ptr<ChunkReader>> Payload::Open() const {
+  if (!status.ok()) return status;
+  if (batch != nullptr) return BatchPayload(*batch).Open(spec.has_batch_rhs());
+  if (!path.empty()) return FileReader::Open(path);
+  if (ones >= 0) {
+    return std::make_unique<OnesReader>(ones, Read<DenseSpec>(spec.dense()).dtype);
+  }
+  if (vectors.count > 0) return std::make_unique<StridedReader>(vectors);
+  return std::make_unique<MemoryReader>(bytes);
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -4,7 +4,9 @@
 
 #include <utility>
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 MessageWriter::MessageWriter(std::string first, std::vector<PayloadField> payloads,
                              BorrowCount* borrowed)
@@ -50,4 +52,6 @@ absl::StatusOr<MessageWriter::Message> MessageWriter::Next(
   return result;
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -18,7 +18,9 @@
 #include "absl/status/statusor.h"
 #include "client/cpp/wire.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // One pass over the bytes of a payload.
 class ChunkReader {
@@ -79,6 +81,8 @@ class MessageWriter {
   int64_t total_ = 0;
 };
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_MESSAGE_WRITER_H_

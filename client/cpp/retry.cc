@@ -9,7 +9,9 @@
 #include "absl/time/clock.h"
 #include "crout/status.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 bool MayRetry(RetryClass retry_class, const absl::Status& status) {
@@ -61,4 +63,6 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
   }
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -9,9 +9,11 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "crout/options.h"
+#include "crout/client_options.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 enum class RetryClass : int {
   // The request is read from a pipe and cannot be sent again. Never retried.
@@ -36,6 +38,8 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
                             const Cancellation* cancellation,
                             absl::FunctionRef<absl::Status()> attempt);
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_RETRY_H_

@@ -24,7 +24,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 namespace {
 
 constexpr size_t kMaxNameLength = 64;
@@ -237,8 +238,8 @@ absl::StatusOr<bool> ReadSwitch(const char* name) {
 
 }  // namespace
 
-absl::StatusOr<ClientOptions> ReadServer(absl::string_view text, const std::string& path,
-                                         absl::string_view name) {
+absl::StatusOr<ClientOptions> internal::ReadServer(absl::string_view text, const std::string& path,
+                                                   absl::string_view name) {
   return Reader(path, name).Read(text);
 }
 
@@ -256,9 +257,9 @@ absl::StatusOr<ClientOptions> FindServer(ClientOptions options) {
   const std::string path = ServersFile();
   if (path.empty() || !IsServerName(options.server)) return address;
   const absl::StatusOr<std::string> text = ReadServersFile(path);
-  const absl::StatusOr<ClientOptions> found = text.ok()
-                                                  ? ReadServer(*text, path, options.server)
-                                                  : absl::StatusOr<ClientOptions>(text.status());
+  const absl::StatusOr<ClientOptions> found =
+      text.ok() ? internal::ReadServer(*text, path, options.server)
+                : absl::StatusOr<ClientOptions>(text.status());
   if (absl::IsNotFound(found.status())) {
     return absl::InvalidArgumentError(
         absl::StrCat(found.status().message(), ", and ", address.message()));
@@ -288,4 +289,5 @@ absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options) {
   return options;
 }
 
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout

@@ -4,9 +4,12 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/grpc_status.h"
+#include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 namespace {
 
 // Returns the payload of type Detail, if there is one and it can be parsed.
@@ -21,7 +24,7 @@ std::optional<Detail> PayloadOf(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status ToAbslStatus(const grpc::Status& status) {
+absl::Status internal::ToAbslStatus(const grpc::Status& status) {
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   google::rpc::Status details;
   if (result.ok() || !details.ParseFromString(status.error_details())) return result;
@@ -31,12 +34,8 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
   return result;
 }
 
-std::optional<google::rpc::ErrorInfo> ErrorInfoOf(const absl::Status& status) {
-  return PayloadOf<google::rpc::ErrorInfo>(status);
-}
-
 std::string Reason(const absl::Status& status) {
-  const auto info = ErrorInfoOf(status);
+  const auto info = PayloadOf<google::rpc::ErrorInfo>(status);
   return info.has_value() ? info->reason() : std::string();
 }
 
@@ -48,7 +47,8 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
 }
 
 bool IsUnreachable(const absl::Status& status) {
-  return absl::IsUnavailable(status) && !ErrorInfoOf(status).has_value();
+  return absl::IsUnavailable(status) && !PayloadOf<google::rpc::ErrorInfo>(status).has_value();
 }
 
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout

@@ -8,17 +8,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cpp/field_names.h"
+#include "client/cpp/payload.h"
 #include "client/cpp/wire.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 absl::StatusOr<std::vector<PayloadField>> OpenAll(
     const std::vector<StreamRequest::Payload>& payloads) {
   std::vector<PayloadField> fields;
   for (const StreamRequest::Payload& payload : payloads) {
-    auto reader = payload.source->Open();
+    auto reader = payload.source->payload().Open();
     if (!reader.ok()) return reader.status();
     fields.push_back({payload.number, *std::move(reader)});
   }
@@ -245,4 +248,6 @@ absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const Stre
   return call.Run(request, {.half_close = true, .on_sent = on_sent, .on_response = more});
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -27,7 +27,9 @@
 #include "client/cpp/message_writer.h"
 #include "crout/matrix_source.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // A request: the first message without payload, then the payloads. Every attempt opens the payloads
 // again.
@@ -152,6 +154,8 @@ absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const Stre
                            const std::function<void(int64_t sent, int64_t total)>& on_sent,
                            absl::FunctionRef<absl::Status(grpc::ByteBuffer* response)> on_response);
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_STREAM_CALL_H_

@@ -15,7 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 namespace {
 
 using google::protobuf::FieldDescriptor;
@@ -155,4 +157,6 @@ absl::Status CheckTexts(const google::protobuf::Message& request) {
   return absl::OkStatus();
 }
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout

@@ -27,7 +27,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+namespace internal {
 
 // Number of slices that refer to a caller's memory and that gRPC still holds. Must outlive these
 // slices. At 0 the memory may change or be freed.
@@ -53,6 +55,8 @@ absl::Status ForEachBytesPiece(
 // UTF-8. proto3 requires UTF-8: a server refuses the whole message without a reason.
 absl::Status CheckTexts(const google::protobuf::Message& request);
 
-}  // namespace crout::client
+}  // namespace internal
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CLIENT_CPP_WIRE_H_

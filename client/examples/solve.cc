@@ -11,26 +11,24 @@
 #include <vector>
 
 // [docs]
-using crout::client::Client;
-using crout::client::MatrixSource;
-using crout::client::SpanSink;
+using crout::MatrixSource;
 
 absl::Status Solve(const std::string& server) {
-  auto client = Client::Connect({.server = server});
+  auto client = crout::Client::Connect({.server = server});
   if (!client.ok()) return client.status();
   const std::vector<double> a = {4, 1, 0, 1, 4, 1, 0, 1, 4};  // by columns
   const std::vector<double> b = {6, 12, 14};                  // A (1, 2, 3)
-  auto factor = crout::Factor::Factorize(*std::move(client), MatrixSource::Dense(a, 3, 3));
+  auto factor = crout::Factor::Make(*std::move(client), MatrixSource::Dense(a, 3, 3));
   if (!factor.ok()) return factor.status();
 
   std::vector<double> x(3);
-  SpanSink solution(absl::MakeSpan(x));
+  crout::SpanSink solution(absl::MakeSpan(x));
   auto pending = factor->SolveAsync(MatrixSource::Dense(b, 3, 1), {}, &solution);
   const auto result = pending.get();
   if (!result.ok()) return result.status();
   std::cout << "x = " << x[0] << " " << x[1] << " " << x[2] << "\n"
-            << "growth " << factor->description().pivot_growth() << ", backward error "
-            << (result->backward_error() < 1e-15 ? "below" : "above") << " 1e-15\n";
+            << "growth " << factor->description().pivot_growth << ", backward error "
+            << (*result->backward_error < 1e-15 ? "below" : "above") << " 1e-15\n";
   return factor->Release();
 }
 // [end]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks the includes of the layers. kernels/ and server/engine/ use neither gRPC, protobuf nor prometheus-cpp.
-kernels/ uses no other part of the product, and server/engine/ uses only kernels/.
+kernels/ uses no other part of the product, and server/engine/ uses only kernels/. The public headers of the C++ client
+use none of these either, and name no message of the contract.
 
 usage: layers_test.py
 """
@@ -32,6 +33,16 @@ class LayersTest(unittest.TestCase):
             for path in files:
                 for include in re.findall(r'^#include ["<]([^">]+)', path.read_text(encoding="utf-8"), re.MULTILINE):
                     self.assertFalse(forbidden(include, allowed), f"{path.relative_to(ROOT)} includes {include}")
+
+    def test_public_headers_of_the_client_hide_the_transport(self):
+        headers = list((ROOT / "client/cpp/crout").glob("*.h"))
+        self.assertTrue(headers)
+        for path in headers:
+            text = path.read_text(encoding="utf-8")
+            for include in re.findall(r'^#include ["<]([^">]+)', text, re.MULTILINE):
+                self.assertFalse(forbidden(include, ()), f"{path.relative_to(ROOT)} includes {include}")
+            code = re.sub(r"//.*", "", text)
+            self.assertNotRegex(code, r"\b(v1|grpc|google|protobuf)::", path.relative_to(ROOT))
 
     def test_forbidden_includes_are_found(self):
         allowed = LAYERS[1][1]

@@ -10,7 +10,7 @@
 
 #include "tests/client/fake_service.h"
 
-namespace crout::client::batch_test {
+namespace crout::client_test::batch_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -77,6 +77,17 @@ class BatchTest : public ::testing::Test {
     sides_.AddFor(0, values_.data(), 1, 1);
   }
 
+  absl::StatusOr<FactorDescription> Factor() {
+    return client_->Factor(MatrixSource::Batch(matrices_));
+  }
+  absl::StatusOr<SolveResult> Solve() {
+    return client_->Solve("h", MatrixSource::BatchRhs(sides_), {}, &x_);
+  }
+  absl::StatusOr<SolveResult> FactorAndSolve(FactorDescription* factor) {
+    return client_->FactorAndSolve(MatrixSource::Batch(matrices_), MatrixSource::BatchRhs(sides_),
+                                   {}, factor, &x_);
+  }
+
   template <class Response, class Stream>
   void SendSolution(Stream* stream) {
     if (with_header_) {
@@ -93,6 +104,7 @@ class BatchTest : public ::testing::Test {
 
   const std::vector<double> values_ = {1, 2, 3, 4};
   BatchSource matrices_, sides_;
+  BatchMatrices x_;
   // Replies: members 0 and 1, each with a system.
   int64_t members_ = 2;
   std::string figures_ = BytesOf<double>({1, 5, 2, 7}) + BytesOf<int32_t>({0, 2});
@@ -105,48 +117,55 @@ class BatchTest : public ::testing::Test {
   std::unique_ptr<Client> client_ = server_.NewClient();
 };
 
-TEST_F(BatchTest, FactorizeSendsSizesAndValuesAndReadsFigures) {
-  const auto made = client_->Factorize(matrices_, {}, {});
+TEST_F(BatchTest, FactorSendsSizesAndValuesAndReadsFigures) {
+  const auto made = Factor();
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(spec_.batch().members(), 2);
   EXPECT_EQ(spec_.batch().total_rows(), 3);
   EXPECT_EQ(spec_.batch().value_bytes(), 48);
   EXPECT_EQ(data_, BytesOf<int64_t>({1, 1, 2, 2}) + BytesOf<double>({1, 0, 1, 2, 3, 4}));
-  EXPECT_THAT(made->figures.pivot_growth, ElementsAre(1, 5));
-  EXPECT_THAT(made->figures.quality, ElementsAre(2, 7));
-  EXPECT_THAT(made->figures.info, ElementsAre(0, 2));
+  EXPECT_THAT(made->members.pivot_growth, ElementsAre(1, 5));
+  EXPECT_THAT(made->members.quality, ElementsAre(2, 7));
+  EXPECT_THAT(made->members.info, ElementsAre(0, 2));
 }
 
 TEST_F(BatchTest, SolveSendsMembersInOrderAndReturnsTheCallersOrder) {
-  const auto solution = client_->Solve("h", sides_, {});
-  ASSERT_TRUE(solution.ok()) << solution.status();
+  const auto solved = Solve();
+  ASSERT_TRUE(solved.ok()) << solved.status();
   EXPECT_EQ(spec_.batch_rhs().systems(), 2);
   EXPECT_EQ(spec_.batch_rhs().value_bytes(), 32);
   EXPECT_EQ(data_, BytesOf<int64_t>({0, 1, 1, 1}) + BytesOf<double>({1, 0, 2, 3}));
-  EXPECT_THAT(solution->x.values<double>(0), ElementsAre(2, 3));
-  EXPECT_THAT(solution->x.values<double>(1), ElementsAre(1));
-  EXPECT_THAT(solution->backward_error, ElementsAre(0.5, 0.25));
-  EXPECT_THAT(solution->info, ElementsAre(2, 0));
-  EXPECT_EQ(solution->result.batch().singular(), 1);
+  EXPECT_THAT(x_.values<double>(0), ElementsAre(2, 3));
+  EXPECT_THAT(x_.values<double>(1), ElementsAre(1));
+  EXPECT_THAT(solved->systems.backward_error, ElementsAre(0.5, 0.25));
+  EXPECT_THAT(solved->systems.info, ElementsAre(2, 0));
+  ASSERT_TRUE(solved->batch.has_value());
+  EXPECT_EQ(solved->batch->singular, 1);
 }
 
-TEST_F(BatchTest, FactorizeAndSolveReadsBoth) {
-  FactoredBatch factored;
-  const auto solution = client_->FactorizeAndSolve(matrices_, sides_, {}, &factored);
-  ASSERT_TRUE(solution.ok()) << solution.status();
+TEST_F(BatchTest, ASinkOfOneMatrixIsRefusedBeforeTheCall) {
+  std::vector<double> x(3);
+  SpanSink sink(absl::MakeSpan(x));
+  const auto solved = client_->Solve("h", MatrixSource::BatchRhs(sides_), {}, &sink);
+  EXPECT_EQ(solved.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(data_, "");
+}
+
+TEST_F(BatchTest, FactorAndSolveReadsBoth) {
+  FactorDescription factor;
+  const auto solved = FactorAndSolve(&factor);
+  ASSERT_TRUE(solved.ok()) << solved.status();
   EXPECT_EQ(data_.size(), 80u);
   EXPECT_EQ(rhs_data_.size(), 64u);
-  EXPECT_THAT(factored.figures.quality, ElementsAre(2, 7));
-  EXPECT_THAT(solution->x.values<double>(1), ElementsAre(1));
+  EXPECT_THAT(factor.members.quality, ElementsAre(2, 7));
+  EXPECT_THAT(x_.values<double>(1), ElementsAre(1));
 }
 
 TEST_F(BatchTest, InconsistentRepliesAreDetected) {
   const auto codes = [this] {
-    FactoredBatch factored;
-    return std::vector<absl::StatusCode>{
-        client_->Factorize(matrices_, {}, {}).status().code(),
-        client_->Solve("h", sides_, {}).status().code(),
-        client_->FactorizeAndSolve(matrices_, sides_, {}, &factored).status().code()};
+    FactorDescription factor;
+    return std::vector<absl::StatusCode>{Factor().status().code(), Solve().status().code(),
+                                         FactorAndSolve(&factor).status().code()};
   };
   constexpr auto kOk = absl::StatusCode::kOk, kInternal = absl::StatusCode::kInternal;
   EXPECT_THAT(codes(), ElementsAre(kOk, kOk, kOk));
@@ -168,4 +187,4 @@ TEST_F(BatchTest, InconsistentRepliesAreDetected) {
 }
 
 }  // namespace
-}  // namespace crout::client::batch_test
+}  // namespace crout::client_test::batch_test

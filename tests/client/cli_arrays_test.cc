@@ -90,7 +90,7 @@ TEST(NpyTest, ReadsBothOrdersInPiecesOfAnySize) {
   for (const size_t piece : {1, 7, 1000}) {
     const auto rows = Read(Npy(Header("<f8", "(2, 3)"), data), piece);
     ASSERT_TRUE(rows.ok()) << rows.status();
-    EXPECT_EQ(rows->dtype, v1::DTYPE_FLOAT64);
+    EXPECT_EQ(rows->dtype, Dtype::kFloat64);
     EXPECT_THAT(Values(*rows), ElementsAre(1, 2, 3, 4, 5, 6));
     const auto columns = Read(Npy(Header("<f8", "(2, 3)", true), data), piece);
     ASSERT_TRUE(columns.ok()) << columns.status();
@@ -141,8 +141,8 @@ TEST(NpyTest, WhatItWritesIsRead) {
     EXPECT_EQ(text.size() % 64, 0u);
     const auto array = Read(text + std::string(static_cast<size_t>(rows) * 16, '\0'));
     ASSERT_TRUE(array.ok()) << array.status();
-    EXPECT_EQ(array->dtype, v1::DTYPE_COMPLEX64);
-    EXPECT_EQ(array->layout, v1::LAYOUT_COLUMN_MAJOR);
+    EXPECT_EQ(array->dtype, Dtype::kComplex64);
+    EXPECT_EQ(array->layout, StorageOrder::kColumnMajor);
     EXPECT_EQ(array->rows, rows);
     EXPECT_EQ(array->cols, 2);
   }
@@ -206,7 +206,7 @@ TEST(TextMatrixTest, ReadsRowsHoweverTheyAreSeparated) {
     const auto array = ReadText("# by hand\n1 -2.5e3\t+3\r\n\n4,5;6 # the end", piece);
     ASSERT_TRUE(array.ok()) << array.status();
     EXPECT_EQ(array->rows, 2);
-    EXPECT_EQ(array->dtype, v1::DTYPE_FLOAT64);
+    EXPECT_EQ(array->dtype, Dtype::kFloat64);
     EXPECT_THAT(Values(*array), ElementsAre(1, -2500, 3, 4, 5, 6));
   }
   EXPECT_THAT(Values(*ReadText("1e-999 -1e-999 inf")),
@@ -216,7 +216,7 @@ TEST(TextMatrixTest, ReadsRowsHoweverTheyAreSeparated) {
 TEST(TextMatrixTest, ReadsComplexNumbersAsNumPyWritesThem) {
   const auto array = ReadText(" (1.5e+00+2.5e-01j) (-1-2j)\n3j 4\n");
   ASSERT_TRUE(array.ok()) << array.status();
-  EXPECT_EQ(array->dtype, v1::DTYPE_COMPLEX128);
+  EXPECT_EQ(array->dtype, Dtype::kComplex128);
   EXPECT_THAT(Values(*array), ElementsAre(Complex(1.5, 0.25), Complex(-1, -2), Complex(0, 3), 4));
 }
 
@@ -299,13 +299,13 @@ TEST_F(NpzTest, DamagedArchivesAreRefused) {
 
 TEST(ArrayTest, TypesAreChangedButComplexStaysSo) {
   Array array = *ReadText("1.1 2\n");
-  auto narrow = Array(array).As(v1::DTYPE_FLOAT32);
+  auto narrow = Array(array).As(Dtype::kFloat32);
   ASSERT_TRUE(narrow.ok());
   EXPECT_THAT(Values(*narrow), ElementsAre(Complex(1.1F), 2));
-  auto complex = Array(array).As(v1::DTYPE_COMPLEX128);
+  auto complex = Array(array).As(Dtype::kComplex128);
   ASSERT_TRUE(complex.ok());
   EXPECT_THAT(Values(*complex), ElementsAre(1.1, 2));
-  EXPECT_FALSE((*std::move(complex)).As(v1::DTYPE_FLOAT64).ok());
+  EXPECT_FALSE((*std::move(complex)).As(Dtype::kFloat64).ok());
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class BatchFilesTest : public ::testing::Test {
     return path;
   }
   absl::StatusOr<std::vector<BatchFile>> ReadTar(const std::string& bytes) {
-    return ReadBatch({Write("batch.tar", bytes)}, v1::DTYPE_UNSPECIFIED);
+    return ReadBatch({Write("batch.tar", bytes)}, std::nullopt);
   }
   void ExpectRefused(const std::string& tar, const std::string& text) {
     const absl::Status status = ReadTar(tar).status();
@@ -102,12 +102,12 @@ TEST_F(BatchFilesTest, ADirectoryIsItsMatricesByName) {
   Write("a.txt", "1 2 3\n");
   Write("notes.md", "no matrix");
   fs::create_directory(directory_ / "c.mtx");
-  const auto files = ReadBatch({directory_.string()}, v1::DTYPE_UNSPECIFIED);
+  const auto files = ReadBatch({directory_.string()}, std::nullopt);
   ASSERT_TRUE(files.ok()) << files.status();
   ASSERT_EQ(files->size(), 2u);
   EXPECT_EQ((*files)[0].matrix.cols, 3);
   const Array& sparse = (*files)[1].matrix;
-  EXPECT_EQ(sparse.dtype, v1::DTYPE_FLOAT64);
+  EXPECT_EQ(sparse.dtype, Dtype::kFloat64);
   EXPECT_EQ(sparse.At(0, 0), 5.0);  // duplicates are summed
   EXPECT_EQ(sparse.At(0, 1), 1.0);
   EXPECT_EQ(sparse.At(1, 1), 0.0);
@@ -115,13 +115,12 @@ TEST_F(BatchFilesTest, ADirectoryIsItsMatricesByName) {
 
 TEST_F(BatchFilesTest, AllMembersHaveTheTypeThatHoldsThem) {
   const std::vector<std::string> paths = {Write("a.mtx", kDense), Write("b.mtx", kComplex)};
-  const auto files = ReadBatch(paths, v1::DTYPE_UNSPECIFIED);
+  const auto files = ReadBatch(paths, std::nullopt);
   ASSERT_TRUE(files.ok()) << files.status();
-  EXPECT_EQ((*files)[0].matrix.dtype, v1::DTYPE_COMPLEX128);
+  EXPECT_EQ((*files)[0].matrix.dtype, Dtype::kComplex128);
   EXPECT_EQ((*files)[1].matrix.At(0, 0), std::complex<double>(1, -2));
-  EXPECT_EQ(ReadBatch({paths[0]}, v1::DTYPE_FLOAT32)->front().matrix.dtype, v1::DTYPE_FLOAT32);
-  EXPECT_EQ(ReadBatch(paths, v1::DTYPE_FLOAT64).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadBatch({paths[0]}, Dtype::kFloat32)->front().matrix.dtype, Dtype::kFloat32);
+  EXPECT_EQ(ReadBatch(paths, Dtype::kFloat64).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(BatchFilesTest, ATarIsItsMatricesInItsOrder) {
@@ -218,22 +217,20 @@ TEST_F(BatchFilesTest, WhatIsNoFileIsRefused) {
 TEST_F(BatchFilesTest, ALineThatClaimsAHugeMatrixIsRefused) {
   const std::string huge =
       Write("a.mtx", "%%MatrixMarket matrix coordinate real general\n9999999 9999999 1\n1 1 1\n");
-  const absl::Status status = ReadBatch({huge}, v1::DTYPE_UNSPECIFIED).status();
+  const absl::Status status = ReadBatch({huge}, std::nullopt).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   const std::string overflow = Write("b.mtx",
                                      "%%MatrixMarket matrix coordinate real general\n"
                                      "9223372036854775807 9223372036854775807 1\n1 1 1\n");
-  EXPECT_EQ(ReadBatch({overflow}, v1::DTYPE_UNSPECIFIED).status().code(),
+  EXPECT_EQ(ReadBatch({overflow}, std::nullopt).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(BatchFilesTest, WhatIsNotThereIsAFileError) {
   fs::create_directory(directory_ / "empty");
-  EXPECT_TRUE(
-      IsFileError(ReadBatch({(directory_ / "none.mtx").string()}, v1::DTYPE_UNSPECIFIED).status()));
-  EXPECT_THAT(
-      ReadBatch({(directory_ / "empty").string()}, v1::DTYPE_UNSPECIFIED).status().message(),
-      HasSubstr("has no matrix"));
+  EXPECT_TRUE(IsFileError(ReadBatch({(directory_ / "none.mtx").string()}, std::nullopt).status()));
+  EXPECT_THAT(ReadBatch({(directory_ / "empty").string()}, std::nullopt).status().message(),
+              HasSubstr("has no matrix"));
 }
 
 }  // namespace

@@ -42,10 +42,10 @@ absl::Span<const std::byte> Bytes(const std::vector<T>& values) {
 TEST_F(CliFilesTest, SinkWritesShortestRoundTripNumbersWhateverThePieces) {
   const std::vector<double> x = {0.1, -2, 1e300, 1.0 / 3, std::numeric_limits<double>::denorm_min(),
                                  -0.0};
-  v1::DenseSpec spec;
-  spec.set_dtype(v1::DTYPE_FLOAT64);
-  spec.set_rows(3);
-  spec.set_cols(2);
+  DenseSpec spec;
+  spec.dtype = Dtype::kFloat64;
+  spec.rows = 3;
+  spec.cols = 2;
   for (const size_t piece : {1, 3, 8, 11, 100}) {
     ArrayFileSink sink(path_);
     ASSERT_TRUE(sink.Begin(spec).ok());
@@ -64,10 +64,10 @@ TEST_F(CliFilesTest, SinkWritesShortestRoundTripNumbersWhateverThePieces) {
 
 TEST_F(CliFilesTest, Float32NumbersAreShort) {
   const std::vector<float> x = {0.1f};
-  v1::DenseSpec spec;
-  spec.set_dtype(v1::DTYPE_FLOAT32);
-  spec.set_rows(1);
-  spec.set_cols(1);
+  DenseSpec spec;
+  spec.dtype = Dtype::kFloat32;
+  spec.rows = 1;
+  spec.cols = 1;
   ArrayFileSink sink(path_);
   ASSERT_TRUE(sink.Begin(spec).ok());
   ASSERT_TRUE(sink.Append(Bytes(x)).ok());
@@ -76,12 +76,12 @@ TEST_F(CliFilesTest, Float32NumbersAreShort) {
 }
 
 template <class T>
-std::string WrittenComplex(const std::string& path, v1::Dtype dtype, size_t piece,
+std::string WrittenComplex(const std::string& path, Dtype dtype, size_t piece,
                            const std::vector<std::complex<T>>& x) {
-  v1::DenseSpec spec;
-  spec.set_dtype(dtype);
-  spec.set_rows(static_cast<int64_t>(x.size()));
-  spec.set_cols(1);
+  DenseSpec spec;
+  spec.dtype = dtype;
+  spec.rows = static_cast<int64_t>(x.size());
+  spec.cols = 1;
   ArrayFileSink sink(path);
   EXPECT_TRUE(sink.Begin(spec).ok());
   for (auto rest = Bytes(x); !rest.empty();) {
@@ -97,27 +97,27 @@ std::string WrittenComplex(const std::string& path, v1::Dtype dtype, size_t piec
 
 TEST_F(CliFilesTest, ComplexNumbersAreTwo) {
   for (const size_t piece : {1, 3, 8, 15, 17, 100}) {
-    EXPECT_EQ(WrittenComplex<double>(path_, v1::DTYPE_COMPLEX128, piece,
+    EXPECT_EQ(WrittenComplex<double>(path_, Dtype::kComplex128, piece,
                                      {{0.1, -2}, {-1e300, 1.0 / 3}, {-0.0, 5e-324}}),
               "%%MatrixMarket matrix array complex general\n3 1\n0.1 -2\n"
               "-1e+300 0.3333333333333333\n-0 5e-324\n");
-    EXPECT_EQ(WrittenComplex<float>(path_, v1::DTYPE_COMPLEX64, piece, {{0.1f, -2}, {0, 0.5f}}),
+    EXPECT_EQ(WrittenComplex<float>(path_, Dtype::kComplex64, piece, {{0.1f, -2}, {0, 0.5f}}),
               "%%MatrixMarket matrix array complex general\n2 1\n0.1 -2\n0 0.5\n");
   }
   // The longest number fits in the buffer of the writer.
   const double longest = -std::numeric_limits<double>::min() / 3;
-  EXPECT_EQ(WrittenComplex<double>(path_, v1::DTYPE_COMPLEX128, 16, {{longest, longest}}).size(),
+  EXPECT_EQ(WrittenComplex<double>(path_, Dtype::kComplex128, 16, {{longest, longest}}).size(),
             std::string("%%MatrixMarket matrix array complex general\n1 1\n").size() +
                 2 * std::string("-7.41691286197675e-309 ").size());
 }
 
 TEST_F(CliFilesTest, FilesThatCannotBeWrittenAreReported) {
-  v1::DenseSpec spec;
+  DenseSpec spec;
   const absl::Status missing = ArrayFileSink("/no/such/directory/x").Begin(spec);
   EXPECT_TRUE(IsFileError(missing)) << missing;
   EXPECT_EQ(ExitCodeOf(missing), kFile);
-  spec.set_rows(100'000);
-  spec.set_cols(1);
+  spec.rows = 100'000;
+  spec.cols = 1;
   ArrayFileSink full("/dev/full");
   ASSERT_TRUE(full.Begin(spec).ok());
   ASSERT_TRUE(full.Append(Bytes(std::vector<double>(100'000, 0.5))).ok());

@@ -162,24 +162,25 @@ TEST(NearestTest, OneOrTwoSlipsAreFound) {
 }
 
 TEST(TopViewTest, ShowsSharesAndWhatIsFenced) {
-  v1::GetServerInfoResponse info;
-  info.set_version("0.1.0");
-  info.mutable_start_time()->set_seconds(1000);
-  info.set_draining(true);
-  info.set_cached_factors(3);
-  info.set_host_budget_bytes(1 << 20);
-  info.set_host_reserved_bytes(1 << 18);
-  info.mutable_limits()->set_queue_capacity(256);
-  v1::DeviceStatus* device = info.add_devices();
-  device->set_name("cuda:0");
-  device->set_description("a\x1b[2J");
-  device->set_healthy(true);
-  device->set_streams(4);
-  device->set_streams_busy(1);
-  device->set_queue_depth(7);
-  device->set_budget_bytes(1000);
-  device->set_reserved_bytes(2000);
-  info.add_devices()->set_name("cuda:1");
+  ServerInfo info;
+  info.version = "0.1.0";
+  info.start_time = absl::FromUnixSeconds(1000);
+  info.draining = true;
+  info.cached_factors = 3;
+  info.host_budget_bytes = 1 << 20;
+  info.host_reserved_bytes = 1 << 18;
+  info.limits.queue_capacity = 256;
+  info.devices.resize(2);
+  DeviceStatus& device = info.devices[0];
+  device.name = "cuda:0";
+  device.description = "a\x1b[2J";
+  device.healthy = true;
+  device.streams = 4;
+  device.streams_busy = 1;
+  device.queue_depth = 7;
+  device.budget_bytes = 1000;
+  device.reserved_bytes = 2000;
+  info.devices[1].name = "cuda:1";
   EXPECT_EQ(TopView("host:1", info, absl::FromUnixSeconds(1000 + 3723)),
             "host:1  croutd 0.1.0  up 1h2m3s  draining\n"
             "cache  3 factors  host memory [###       ] 256.0 KiB of 1.0 MiB\n\n"
@@ -189,15 +190,14 @@ TEST(TopViewTest, ShowsSharesAndWhatIsFenced) {
 }
 
 TEST(TopViewTest, ShowsTheTenantsOfMostBytes) {
-  v1::GetServerInfoResponse info;
-  info.mutable_start_time()->set_seconds(1000);
-  v1::TenantLoad* load = info.add_tenants();
-  load->set_tenant("alice");
-  load->set_cached_factors(12);
-  load->set_device_bytes(int64_t{3} << 30);
-  load->set_host_bytes(1 << 20);
-  load->set_calls(2);
-  for (size_t i = 1; i < kTopTenants + 3; ++i) info.add_tenants()->set_tenant("t");
+  ServerInfo info;
+  info.start_time = absl::FromUnixSeconds(1000);
+  info.tenants.assign(kTopTenants + 3, {.tenant = "t"});
+  info.tenants[0] = {.tenant = "alice",
+                     .cached_factors = 12,
+                     .device_bytes = int64_t{3} << 30,
+                     .host_bytes = 1 << 20,
+                     .calls = 2};
   const std::string view = TopView("host:1", info, absl::FromUnixSeconds(1000));
   EXPECT_THAT(view, ::testing::HasSubstr("\n\ntenant  factors  on devices  in host memory  calls\n"
                                          "alice   12       3.0 GiB     1.0 MiB         2\n"

@@ -12,24 +12,25 @@
 #include "client/cli/report/json.h"
 #include "client/cli/report/progress_bar.h"
 #include "client/cli/report/text.h"
-#include "crout/v1/factorization_service.pb.h"
+#include "crout/client_options.h"
+#include "crout/results.h"
 
 namespace crout::cli::cli_output_test {
 namespace {
 
 TEST(JsonTest, FactorHasTheDesignsKeysAndValues) {
-  v1::Factor factor;
-  factor.set_handle("abc");
-  factor.set_n(int64_t{1} << 53);
-  factor.set_algorithm(v1::ALGORITHM_CROUT_LU);
-  factor.set_factor_dtype(v1::DTYPE_FLOAT32);
-  factor.set_unit_diagonal(v1::UNIT_DIAGONAL_U);
-  factor.set_pivot_growth(std::numeric_limits<double>::infinity());
-  factor.set_norm_one(std::nan(""));
-  factor.set_norm_inf(0.1);
-  factor.mutable_determinant()->set_log_abs(-std::numeric_limits<double>::infinity());
-  factor.mutable_create_time()->set_seconds(1'700'000'000);
-  factor.mutable_timings()->set_factor_seconds(0.25);
+  FactorDescription factor;
+  factor.handle = "abc";
+  factor.n = int64_t{1} << 53;
+  factor.algorithm = Algorithm::kCroutLu;
+  factor.factor_dtype = Dtype::kFloat32;
+  factor.unit_diagonal = UnitTriangle::kU;
+  factor.pivot_growth = std::numeric_limits<double>::infinity();
+  factor.norm_one = std::nan("");
+  factor.norm_inf = 0.1;
+  factor.determinant = {.log_abs = -std::numeric_limits<double>::infinity()};
+  factor.create_time = absl::FromUnixSeconds(1'700'000'000);
+  factor.timings.factor_seconds = 0.25;
   const Json json = ToJson(factor);
   EXPECT_EQ(json["handle"], "abc");
   EXPECT_EQ(json["n"].dump(), "9007199254740992");
@@ -46,31 +47,22 @@ TEST(JsonTest, FactorHasTheDesignsKeysAndValues) {
   EXPECT_EQ(json["has_matrix"], false);
   EXPECT_FALSE(json.contains("rcond")) << "has presence and is not set";
   EXPECT_FALSE(json.contains("nnz"));
+  EXPECT_EQ(json["tier"], "unspecified");
   EXPECT_EQ(json.begin().key(), "handle");
 }
 
 TEST(JsonTest, RepeatedFieldsAndDurations) {
-  v1::GetServerInfoResponse info;
-  auto* device = info.add_devices();
-  device->set_streams(4);
-  device->add_algorithms(v1::ALGORITHM_GETRF);
-  device->add_algorithms(v1::ALGORITHM_CMPP);
-  info.mutable_limits()->mutable_max_lease()->set_seconds(86400);
+  ServerInfo info;
+  info.devices.resize(1);
+  info.devices[0].streams = 4;
+  info.devices[0].algorithms = {Algorithm::kGetrf, Algorithm::kCmpp};
+  info.limits.max_lease = absl::Hours(24);
   const Json json = ToJson(info);
   EXPECT_EQ(json["devices"][0]["algorithms"], Json({"getrf", "cmpp"}));
   EXPECT_EQ(json["devices"][0]["streams"], 4);
   EXPECT_EQ(json["limits"]["max_lease"], "86400s");
-  EXPECT_EQ(ToJson(v1::ListFactorsResponse())["factors"], Json::array());
-}
-
-TEST(EnumNamesTest, ShortNamesAreThoseOfTheDesign) {
-  EXPECT_THAT(ShortNames(*v1::Dtype_descriptor()),
-              ::testing::ElementsAre("f32", "f64", "c64", "c128"));
-  EXPECT_THAT(ShortNames(*v1::Algorithm_descriptor()),
-              ::testing::IsSupersetOf({"auto", "getrf", "crout_lu", "irr_lu", "multifrontal"}));
-  EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "crout_solve"), v1::SOLVER_CROUT_SOLVE);
-  EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "unspecified"), -1);
-  EXPECT_EQ(ParseShortName(*v1::Solver_descriptor(), "magic"), -1);
+  EXPECT_EQ(json["tenants"], Json::array());
+  EXPECT_FALSE(json["limits"].contains("max_life"));
 }
 
 TEST(TextTest, UnitsFollowTheKey) {
@@ -125,24 +117,24 @@ TEST(LatencyHistogramTest, ExtremesDoNotOverflow) {
 }
 
 TEST(ProgressLineTest, ShowsThePhaseAndItsProgress) {
-  client::ProgressUpdate update{512 << 20, int64_t{1} << 30, std::nullopt};
+  ProgressUpdate update{512 << 20, int64_t{1} << 30, std::nullopt};
   EXPECT_EQ(ProgressLine(update, absl::Seconds(1)),
             "upload  [===============               ]  50 %  512.0 MiB/s");
   update.bytes_total = -1;
   EXPECT_EQ(ProgressLine(update, absl::Seconds(2)), "upload  512.0 MiB  256.0 MiB/s");
-  update.phase.emplace().set_phase(v1::PHASE_QUEUE);
-  update.phase->set_jobs_ahead(3);
+  update.job.emplace().phase = Phase::kQueue;
+  update.job->jobs_ahead = 3;
   EXPECT_EQ(ProgressLine(update, absl::Seconds(2)), "queued  2.0 s  3 ahead");
-  update.phase->set_phase(v1::PHASE_FACTOR);
-  update.phase->set_jobs_ahead(0);
-  update.phase->set_predicted_seconds(40);
+  update.job->phase = Phase::kFactor;
+  update.job->jobs_ahead = 0;
+  update.job->predicted_seconds = 40;
   EXPECT_EQ(ProgressLine(update, absl::Seconds(12.5)), "factoring  12.5 s of about 40 s");
-  update.phase->set_columns_done(1200);
-  update.phase->set_columns(4096);
+  update.job->columns_done = 1200;
+  update.job->columns = 4096;
   EXPECT_EQ(ProgressLine(update, absl::Seconds(12.5)),
             "factoring  12.5 s of about 40 s  1200 of 4096 columns");
-  update.phase.emplace().set_phase(v1::PHASE_ANALYZE);
-  update.phase->set_steps(4);
+  update.job.emplace().phase = Phase::kAnalyze;
+  update.job->steps = 4;
   EXPECT_EQ(ProgressLine(update, absl::Seconds(1)), "analyzing  1.0 s  0 of 4 steps");
 }
 

@@ -115,10 +115,10 @@ TEST_F(SparseNpzTest, TypesAndSizesOfAnyKind) {
   members["indices"] = Int64({0, 2, 1});
   auto matrix = Read(members);
   ASSERT_TRUE(matrix.ok()) << matrix.status();
-  EXPECT_EQ(matrix->values.dtype, v1::DTYPE_COMPLEX64);
+  EXPECT_EQ(matrix->values.dtype, Dtype::kComplex64);
   EXPECT_EQ(matrix->values.At(0, 0), std::complex<double>(1, -1));
   members["data"] = Npy("|b1", "(3,)", "\1\1\1");
-  EXPECT_EQ(Read(members)->values.dtype, v1::DTYPE_FLOAT64);
+  EXPECT_EQ(Read(members)->values.dtype, Dtype::kFloat64);
   // The arrays have unused elements after the last entry.
   members["data"] = Float64({1, 2, 3, 77, 78});
   members["indices"] = Int32({0, 2, 1, -9, 99});

@@ -19,11 +19,9 @@
 namespace crout::factor_test {
 namespace {
 
-using client::BufferSink;
-using client::FakeServer;
-using client::FakeService;
-using client::MatrixSource;
-using client::ServerStatus;
+using client_test::FakeServer;
+using client_test::FakeService;
+using client_test::ServerStatus;
 using crout::testing::Eventually;
 using grpc::StatusCode;
 
@@ -33,7 +31,7 @@ const grpc::Status kLost{StatusCode::UNAVAILABLE, "lost"};
 class FactorTest : public ::testing::Test {
  protected:
   FactorTest() {
-    client::ClientOptions options;
+    ClientOptions options;
     options.retry.max_attempts = 1;
     client_ = server_.NewClient(options);
     using FactorizeStream = FakeService::Stream<v1::FactorizeResponse, v1::FactorizeRequest>;
@@ -87,8 +85,8 @@ class FactorTest : public ::testing::Test {
     return grpc::Status::OK;
   }
 
-  absl::StatusOr<Factor> NewFactor(const v1::CacheOptions& cache = {}) {
-    return Factor::Factorize(client_, one_, {}, cache);
+  absl::StatusOr<Factor> NewFactor(const CacheOptions& cache = {}) {
+    return Factor::Make(client_, one_, {}, cache);
   }
 
   absl::Status SolveWith(const Factor& factor) {
@@ -106,7 +104,7 @@ class FactorTest : public ::testing::Test {
   std::atomic<int> solves_ = 0;
   crout::testing::Gate solves_gate_;
   FakeServer server_;
-  std::shared_ptr<client::Client> client_;
+  std::shared_ptr<Client> client_;
 };
 
 TEST_F(FactorTest, IsRenewedByItsOwnLengthAndReleasedOnce) {
@@ -125,8 +123,8 @@ TEST_F(FactorTest, IsRenewedByItsOwnLengthAndReleasedOnce) {
 }
 
 TEST_F(FactorTest, RenewsWithTheRequestedLease) {
-  v1::CacheOptions cache;
-  cache.mutable_lease()->set_nanos(80'000'000);
+  CacheOptions cache;
+  cache.lease = absl::Milliseconds(80);
   auto factor = NewFactor(cache);
   ASSERT_TRUE(factor.ok());
   EXPECT_TRUE(Eventually([&] { return renewals_ >= 1; }));
@@ -134,10 +132,10 @@ TEST_F(FactorTest, RenewsWithTheRequestedLease) {
 }
 
 TEST_F(FactorTest, ARequestIdNeedsALeaseAndIsRenewedAtOnce) {
-  v1::CacheOptions cache;
-  cache.set_request_id("id");
+  CacheOptions cache;
+  cache.request_id = "id";
   EXPECT_EQ(NewFactor(cache).status().code(), absl::StatusCode::kInvalidArgument);
-  cache.mutable_lease()->set_seconds(3600);
+  cache.lease = absl::Hours(1);
   EXPECT_TRUE(NewFactor(cache).ok());
   EXPECT_EQ(renewals_, 1);
 }
@@ -149,11 +147,11 @@ TEST_F(FactorTest, AFactorThatIsGoneIsSeenByTheNextUse) {
   ASSERT_TRUE(factor.ok());
   EXPECT_TRUE(Eventually([&] { return absl::IsNotFound(factor->lease_status()); }));
   const absl::Status status = SolveWith(*factor);
-  EXPECT_EQ(client::Reason(status), "FACTOR_NOT_FOUND");
+  EXPECT_EQ(Reason(status), "FACTOR_NOT_FOUND");
   EXPECT_THAT(status.message(), ::testing::HasSubstr("lease was not renewed"));
   EXPECT_EQ(solves_, 0);
   EXPECT_TRUE(absl::IsNotFound(factor->Describe().status()));
-  EXPECT_TRUE(absl::IsNotFound(factor->Refactorize(one_)));
+  EXPECT_TRUE(absl::IsNotFound(factor->Refactor(one_)));
   EXPECT_EQ(renewals_, 1);  // the error is final, so the renewal is not repeated
 }
 
@@ -200,7 +198,7 @@ TEST_F(FactorTest, SolvesInTheBackgroundRunSideBySide) {
   solves_gate_.Open();
   EXPECT_TRUE(first.get().ok());
   EXPECT_TRUE(second.get().ok());
-  EXPECT_EQ(x1.spec().rows(), 1);
+  EXPECT_EQ(x1.spec().rows, 1);
 }
 
 TEST_F(FactorTest, ASolveWithoutASinkIsRefusedBeforeItIsSent) {
@@ -213,13 +211,13 @@ TEST_F(FactorTest, ASolveWithoutASinkIsRefusedBeforeItIsSent) {
 }
 
 TEST_F(FactorTest, ATextThatIsNotUtf8IsRefusedByItsName) {
-  v1::CacheOptions cache;
-  cache.set_name("\xff");
+  CacheOptions cache;
+  cache.name = "\xff";
   EXPECT_EQ(NewFactor(cache).status(),
             absl::InvalidArgumentError("the name is not valid UTF-8: encode it as UTF-8"));
   EXPECT_EQ(client_->Describe("\xff").status(),
             absl::InvalidArgumentError("the handle is not valid UTF-8: encode it as UTF-8"));
-  cache.set_name("\u00e9\u20ac\U0001d11e");
+  cache.name = "\u00e9\u20ac\U0001d11e";
   EXPECT_TRUE(NewFactor(cache).ok());
 }
 
@@ -233,7 +231,7 @@ TEST_F(FactorTest, NothingWorksAfterRelease) {
   EXPECT_EQ(SolveWith(*factor).code(), refused);
   BufferSink x;
   EXPECT_EQ(factor->SolveAsync(one_, {}, &x).get().status().code(), refused);
-  EXPECT_EQ(factor->Refactorize(one_).code(), refused);
+  EXPECT_EQ(factor->Refactor(one_).code(), refused);
   EXPECT_EQ(releases_, 1);
 }
 

@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/convert.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace crout::client {
+namespace crout::client_test {
 namespace {
 
 template <class Handler, class... Args>
@@ -98,10 +99,10 @@ grpc::Status ServerStatus(grpc::StatusCode code, const std::string& reason,
   details.add_details()->PackFrom(info);
   if (retry_delay != absl::ZeroDuration()) {
     google::rpc::RetryInfo retry;
-    *retry.mutable_retry_delay() = ToProtoDuration(retry_delay);
+    *retry.mutable_retry_delay() = internal::ToProto(retry_delay);
     details.add_details()->PackFrom(retry);
   }
   return {code, absl::StrCat("refused: ", reason), details.SerializeAsString()};
 }
 
-}  // namespace crout::client
+}  // namespace crout::client_test

@@ -14,7 +14,7 @@
 #include "crout/client.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
-namespace crout::client {
+namespace crout::client_test {
 
 // Each call runs the handler of its method, on a thread of gRPC, and returns its status. Without a
 // handler it returns UNIMPLEMENTED. Set handlers while no call is open.
@@ -84,6 +84,6 @@ class FakeServer {
 grpc::Status ServerStatus(grpc::StatusCode code, const std::string& reason,
                           absl::Duration retry_delay = absl::ZeroDuration());
 
-}  // namespace crout::client
+}  // namespace crout::client_test
 
 #endif  // CROUT_TESTS_CLIENT_FAKE_SERVICE_H_

@@ -12,8 +12,10 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace crout::client::field_names_test {
+namespace crout::client_test::field_names_test {
 namespace {
+
+using internal::WithArgumentNames;
 
 TEST(FieldNamesTest, ArgumentsTakeThePlaceOfPaths) {
   for (const auto& [sent, shown] : std::vector<std::pair<const char*, const char*>>{
@@ -45,13 +47,13 @@ TEST(FieldNamesTest, CodeAndDetailsStay) {
   google::rpc::ErrorInfo info;
   info.set_reason("WHY");
   details.add_details()->PackFrom(info);
-  const absl::Status status = ServerStatus(
+  const absl::Status status = internal::ServerStatus(
       {grpc::StatusCode::INVALID_ARGUMENT, "header.rhs: 3 rows", details.SerializeAsString()});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "rhs: 3 rows");
   EXPECT_EQ(Reason(status), "WHY");
-  EXPECT_TRUE(ServerStatus(grpc::Status::OK).ok());
+  EXPECT_TRUE(internal::ServerStatus(grpc::Status::OK).ok());
 }
 
 }  // namespace
-}  // namespace crout::client::field_names_test
+}  // namespace crout::client_test::field_names_test

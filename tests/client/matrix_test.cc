@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "client/cpp/message_writer.h"
+#include "client/cpp/payload.h"
 #include "crout/matrix_sink.h"
 #include "crout/matrix_source.h"
 
-namespace crout::client::matrix_test {
+namespace crout::client_test::matrix_test {
 namespace {
+
+using internal::BorrowCount;
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
@@ -24,7 +26,7 @@ std::vector<T> Sent(const MatrixSource& source, size_t limit) {
   BorrowCount borrowed = 0;
   std::string bytes;
   {
-    const auto reader = *source.Open();
+    const auto reader = *source.payload().Open();
     for (;;) {
       const auto chunk = *reader->Next(limit, &borrowed, [] { return absl::OkStatus(); });
       if (chunk.size() == 0) break;
@@ -47,13 +49,13 @@ std::vector<T> Numbers(size_t count) {
 }
 
 template <class T>
-constexpr v1::Dtype kDtype = v1::DTYPE_FLOAT64;
+constexpr Dtype kDtype = Dtype::kFloat64;
 template <>
-constexpr v1::Dtype kDtype<float> = v1::DTYPE_FLOAT32;
+constexpr Dtype kDtype<float> = Dtype::kFloat32;
 template <>
-constexpr v1::Dtype kDtype<std::complex<double>> = v1::DTYPE_COMPLEX128;
+constexpr Dtype kDtype<std::complex<double>> = Dtype::kComplex128;
 template <>
-constexpr v1::Dtype kDtype<std::complex<float>> = v1::DTYPE_COMPLEX64;
+constexpr Dtype kDtype<std::complex<float>> = Dtype::kComplex64;
 
 template <class T, class... Values>
 auto ElementsAre(Values... values) {
@@ -70,9 +72,9 @@ TYPED_TEST(StridedTest, SendsColumnsOrRowsWithoutWhatLiesBetween) {
   for (const size_t limit : {1, 7, 24, 1000}) {
     EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 5), limit),
                 ElementsAre<TypeParam>(0, 1, 2, 5, 6, 7));
-    EXPECT_THAT(
-        Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 5, v1::LAYOUT_ROW_MAJOR), limit),
-        ElementsAre<TypeParam>(0, 1, 5, 6, 10, 11));
+    EXPECT_THAT(Sent<TypeParam>(
+                    MatrixSource::Strided(memory.data(), 3, 2, 5, StorageOrder::kRowMajor), limit),
+                ElementsAre<TypeParam>(0, 1, 5, 6, 10, 11));
     EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 2, 3), limit),
                 ElementsAre<TypeParam>(0, 1, 2, 3, 4, 5));
     EXPECT_THAT(Sent<TypeParam>(MatrixSource::Strided(memory.data(), 3, 1, 100), limit),
@@ -100,7 +102,7 @@ TYPED_TEST(StridedTest, ImpossibleMatricesAreRefused) {
         MatrixSource::Strided(memory.data(), 1, 2, kHuge),
         MatrixSource::Strided(memory.data(), 2, kHuge / 4, 2),
         MatrixSource::Strided(memory.data(), kHuge, kHuge, kHuge)}) {
-    EXPECT_EQ(source.Open().status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(source.payload().Open().status().code(), absl::StatusCode::kInvalidArgument);
   }
 }
 
@@ -108,11 +110,11 @@ TYPED_TEST(StridedTest, ResultsLeaveWhatLiesBetween) {
   const auto sent = Numbers<TypeParam>(6);
   const auto bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(sent.data()),
                                          sent.size() * sizeof(TypeParam));
-  v1::DenseSpec spec;
-  spec.set_dtype(kDtype<TypeParam>);
-  spec.set_layout(v1::LAYOUT_COLUMN_MAJOR);
-  spec.set_rows(3);
-  spec.set_cols(2);
+  DenseSpec spec;
+  spec.dtype = kDtype<TypeParam>;
+  spec.layout = StorageOrder::kColumnMajor;
+  spec.rows = 3;
+  spec.cols = 2;
   std::vector<TypeParam> memory(8, -1);
   StridedSink sink(memory.data(), 3, 2, 4);
   for (const size_t chunk : {1, 7, 100}) {
@@ -122,14 +124,14 @@ TYPED_TEST(StridedTest, ResultsLeaveWhatLiesBetween) {
     }
     EXPECT_THAT(memory, ElementsAre<TypeParam>(0, 1, 2, -1, 3, 4, 5, -1));
   }
-  v1::DenseSpec other = spec;
-  other.set_layout(v1::LAYOUT_ROW_MAJOR);
+  DenseSpec other = spec;
+  other.layout = StorageOrder::kRowMajor;
   EXPECT_EQ(sink.Begin(other).code(), absl::StatusCode::kInvalidArgument);
   other = spec;
-  other.set_rows(2);
+  other.rows = 2;
   EXPECT_EQ(sink.Begin(other).code(), absl::StatusCode::kInvalidArgument);
   other = spec;
-  other.set_dtype(v1::DTYPE_UNSPECIFIED);
+  other.dtype = static_cast<Dtype>(0);
   EXPECT_EQ(sink.Begin(other).code(), absl::StatusCode::kInvalidArgument);
   for (const int64_t stride : {int64_t{2}, int64_t{-3}, kHuge, kHuge / 4}) {
     StridedSink impossible(memory.data(), 3, 2, stride);
@@ -142,16 +144,16 @@ TEST(SparseTest, SendsIndicesThenValues) {
   const std::vector<float> values = {1, 2, 3};
   const auto coordinates = MatrixSource::Coordinates(
       absl::MakeConstSpan(values), absl::MakeConstSpan(rows), absl::MakeConstSpan(columns), 3, 3);
-  EXPECT_EQ(coordinates.spec().sparse().dtype(), v1::DTYPE_FLOAT32);
-  EXPECT_EQ(coordinates.spec().sparse().entries(), 3);
-  EXPECT_EQ(coordinates.spec().sparse().index_bytes(), 4);
+  EXPECT_EQ(coordinates.payload().spec.sparse().dtype(), v1::DTYPE_FLOAT32);
+  EXPECT_EQ(coordinates.payload().spec.sparse().entries(), 3);
+  EXPECT_EQ(coordinates.payload().spec.sparse().index_bytes(), 4);
   const std::vector<int32_t> sent = Sent<int32_t>(coordinates, 5);
   ASSERT_EQ(sent.size(), 9u);
   EXPECT_THAT(std::vector(sent.begin(), sent.begin() + 6),
               ::testing::ElementsAre(0, 2, 1, 1, 0, 2));
   const auto compressed = MatrixSource::CompressedRows(
       absl::MakeConstSpan(values), absl::MakeConstSpan(starts), absl::MakeConstSpan(columns), 3, 3);
-  EXPECT_EQ(compressed.spec().sparse().format(), v1::SPARSE_FORMAT_COMPRESSED_ROWS);
+  EXPECT_EQ(compressed.payload().spec.sparse().format(), v1::SPARSE_FORMAT_COMPRESSED_ROWS);
   EXPECT_EQ(Sent<int32_t>(compressed, 100).size(), 10u);
 }
 
@@ -160,7 +162,7 @@ TEST(SparseTest, SpareCapacityIsNotSent) {
   const std::vector<float> values = {1, 2, 3, 4, 5};
   const auto source = MatrixSource::CompressedRows(
       absl::MakeConstSpan(values), absl::MakeConstSpan(starts), absl::MakeConstSpan(columns), 3, 3);
-  EXPECT_EQ(source.spec().sparse().entries(), 3);
+  EXPECT_EQ(source.payload().spec.sparse().entries(), 3);
   EXPECT_EQ(Sent<int32_t>(source, 100).size(), 2 * 4 + 2 * 3 + 3);
   EXPECT_THAT(Sent<float>(source, 100), ::testing::Contains(3).Times(1));
   EXPECT_THAT(Sent<float>(source, 100), ::testing::Not(::testing::Contains(4)));
@@ -169,9 +171,9 @@ TEST(SparseTest, SpareCapacityIsNotSent) {
 TEST(SparseTest, SendsValuesAlone) {
   const std::vector<std::complex<float>> values = {1, {2, 3}, 4};
   const auto source = MatrixSource::SparseValues(absl::MakeConstSpan(values), "0123456789abcdef");
-  EXPECT_EQ(source.spec().values().dtype(), v1::DTYPE_COMPLEX64);
-  EXPECT_EQ(source.spec().values().entries(), 3);
-  EXPECT_EQ(source.spec().values().pattern_digest(), "0123456789abcdef");
+  EXPECT_EQ(source.payload().spec.values().dtype(), v1::DTYPE_COMPLEX64);
+  EXPECT_EQ(source.payload().spec.values().entries(), 3);
+  EXPECT_EQ(source.payload().spec.values().pattern_digest(), "0123456789abcdef");
   EXPECT_EQ(Sent<std::complex<float>>(source, 5), values);
 }
 
@@ -182,10 +184,10 @@ TEST(SparseTest, ArraysThatDoNotAgreeAreRefused) {
     return MatrixSource::CompressedRows(absl::MakeConstSpan(values), absl::MakeConstSpan(two),
                                         absl::MakeConstSpan(two), rows, 2);
   };
-  EXPECT_TRUE(spans(1).Open().ok());
-  EXPECT_EQ(spans(2).Open().status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(spans(-1).Open().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(spans(1).payload().Open().ok());
+  EXPECT_EQ(spans(2).payload().Open().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(spans(-1).payload().Open().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace
-}  // namespace crout::client::matrix_test
+}  // namespace crout::client_test::matrix_test

@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "crout/client.h"
 
-namespace crout::client::options_test {
+namespace crout::client_test::options_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -115,4 +115,4 @@ TEST(ClientOptionsTest, TakesTheTenantsOfAServer) {
 }
 
 }  // namespace
-}  // namespace crout::client::options_test
+}  // namespace crout::client_test::options_test

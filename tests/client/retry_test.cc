@@ -10,11 +10,16 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "client/cpp/grpc_status.h"
 #include "client/cpp/retry.h"
 #include "tests/client/fake_service.h"
 
-namespace crout::client::retry_test {
+namespace crout::client_test::retry_test {
 namespace {
+
+using internal::DelayBeforeRetry;
+using internal::RetryClass;
+using internal::ToAbslStatus;
 
 class RetryCallsTest : public ::testing::Test {
  protected:
@@ -44,15 +49,13 @@ class RetryCallsTest : public ::testing::Test {
   }
 
   absl::Status Factorize(const std::string& request_id = "") {
-    v1::CacheOptions cache;
-    cache.set_request_id(request_id);
-    return client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a_), 1, 1), {}, cache)
-        .status();
+    CacheOptions cache;
+    cache.request_id = request_id;
+    return client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a_), 1, 1), {}, cache).status();
   }
 
   absl::Status Refactorize() {
-    return client_->Refactorize("h", MatrixSource::Dense(absl::MakeConstSpan(a_), 1, 1), {})
-        .status();
+    return client_->Refactor("h", MatrixSource::Dense(absl::MakeConstSpan(a_), 1, 1), {}).status();
   }
 
   const grpc::Status full_ =
@@ -166,8 +169,8 @@ TEST_F(RetryCallsTest, ListFollowsThePages) {
     return grpc::Status::OK;
   };
   std::vector<int64_t> seen;
-  const auto collect = [&](const v1::Factor& factor) {
-    seen.push_back(factor.n());
+  const auto collect = [&](const FactorDescription& factor) {
+    seen.push_back(factor.n);
     return true;
   };
   ASSERT_TRUE(client_->List("", collect).ok());
@@ -175,4 +178,4 @@ TEST_F(RetryCallsTest, ListFollowsThePages) {
 }
 
 }  // namespace
-}  // namespace crout::client::retry_test
+}  // namespace crout::client_test::retry_test

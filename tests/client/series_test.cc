@@ -21,12 +21,9 @@
 namespace crout::series_test {
 namespace {
 
-using client::FakeServer;
-using client::FakeService;
-using client::MatrixSource;
-using client::Reason;
-using client::ServerStatus;
-using client::SpanSink;
+using client_test::FakeServer;
+using client_test::FakeService;
+using client_test::ServerStatus;
 using grpc::StatusCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -98,7 +95,7 @@ class SeriesTest : public ::testing::Test {
   std::atomic<int> streams_{0};
   std::atomic<int> ended_in_order_{0};
   FakeServer server_;
-  std::shared_ptr<client::Client> client_ = server_.NewClient();
+  std::shared_ptr<Client> client_ = server_.NewClient();
 
  private:
   static bool ReadStep(Stream* stream, Received* step) {
@@ -157,22 +154,22 @@ TEST_F(SeriesTest, OnlyTheFirstHeaderHasWhatIsOfAllSteps) {
     Solve(out, step == 0 ? "h1" : "");
     return grpc::Status::OK;
   });
-  v1::SolveSeriesHeader header;
-  header.set_strategy(v1::SERIES_STRATEGY_REUSE);
-  header.set_accuracy(1e-9);
-  header.mutable_cache()->set_name("flow");
+  SeriesOptions options;
+  options.strategy = SeriesStrategy::kReuse;
+  options.accuracy = 1e-9;
+  options.cache.name = "flow";
   {
-    Series series(client_, header);
+    Series series(client_, options);
     const auto first = Step(series);
     ASSERT_TRUE(first.ok()) << first.status();
     ASSERT_TRUE(first->made.has_value());
-    EXPECT_EQ(first->made->handle(), "h1");
-    EXPECT_EQ(series.factor().handle(), "h1");
+    EXPECT_EQ(first->made->handle, "h1");
+    EXPECT_EQ(series.factor().handle, "h1");
     EXPECT_THAT(x_, ElementsAre(1, 2, 3, 4));
     const auto second = Step(series);
     ASSERT_TRUE(second.ok()) << second.status();
     EXPECT_FALSE(second->made.has_value());
-    EXPECT_EQ(second->result.old_iterations(), 3);
+    EXPECT_EQ(second->result.old_iterations, 3);
     ASSERT_TRUE(StepWithoutMatrix(series).ok());
   }
   ASSERT_EQ(received_.size(), 3u);
@@ -203,8 +200,8 @@ TEST_F(SeriesTest, StepsOfManyMessagesArriveWholeAndTheirMemoryIsFreeAfterwards)
   constexpr int64_t kLarge = 600;  // 2.7 MiB, sent in three messages
   std::vector<double> a(kLarge * kLarge);
   int64_t reported = 0;
-  client::CallOptions call;
-  call.on_progress = [&](const client::ProgressUpdate& update) { reported = update.bytes_sent; };
+  CallOptions call;
+  call.on_progress = [&](const ProgressUpdate& update) { reported = update.bytes_sent; };
   Series series(client_, {}, call);
   for (int step = 0; step < 3; ++step) {
     std::fill(a.begin(), a.end(), step);
@@ -239,10 +236,10 @@ TEST_F(SeriesTest, AStepThatIsNotSolvedHasAResultAlone) {
   x_ = {7, 7, 7, 7};
   const auto step = Step(series);
   ASSERT_TRUE(step.ok()) << step.status();
-  EXPECT_FALSE(step->result.solved());
+  EXPECT_FALSE(step->result.solved);
   ASSERT_TRUE(step->made.has_value());
-  EXPECT_EQ(step->made->info(), 2);
-  EXPECT_EQ(series.factor().handle(), "");
+  EXPECT_EQ(step->made->info, 2);
+  EXPECT_EQ(series.factor().handle, "");
   EXPECT_THAT(x_, ElementsAre(7, 7, 7, 7));
   EXPECT_TRUE(Step(series).ok());
   EXPECT_TRUE(series.Close().ok());
@@ -257,10 +254,10 @@ TEST_F(SeriesTest, AStreamThatEndedIsTakenUpByTheFactorsHandle) {
     Solve(out, stream == 0 ? "h1" : "");
     return grpc::Status::OK;
   });
-  v1::SolveSeriesHeader header;
-  header.set_operation(v1::OPERATION_TRANSPOSE);
-  header.mutable_cache()->set_name("flow");
-  Series series(client_, header);
+  SeriesOptions options;
+  options.operation = Operation::kTranspose;
+  options.cache.name = "flow";
+  Series series(client_, options);
   ASSERT_TRUE(Step(series).ok());
   const auto refused = StepWithoutMatrix(series);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -287,11 +284,11 @@ TEST_F(SeriesTest, FactorsToBeginWithAndKeptOnesStay) {
     Solve(out, stream == 0 ? "h1" : "h2");
     return grpc::Status::OK;
   });
-  v1::SolveSeriesHeader header;
-  header.set_handle("h1");
+  SeriesOptions options;
+  options.handle = "h1";
   {
-    Series begun(client_, header);
-    EXPECT_EQ(begun.factor().handle(), "h1");
+    Series begun(client_, options);
+    EXPECT_EQ(begun.factor().handle, "h1");
     ASSERT_TRUE(StepWithoutMatrix(begun).ok());
   }
   {
@@ -299,7 +296,7 @@ TEST_F(SeriesTest, FactorsToBeginWithAndKeptOnesStay) {
     kept.KeepFactor();
     ASSERT_TRUE(Step(kept).ok());
     Series moved(std::move(kept));
-    EXPECT_EQ(moved.factor().handle(), "h2");
+    EXPECT_EQ(moved.factor().handle, "h2");
   }
   EXPECT_THAT(released_, ElementsAre());
   EXPECT_EQ(ended_in_order_, 2);
@@ -314,7 +311,7 @@ TEST_F(SeriesTest, AFactorWhoseStepBreaksOffIsDropped) {
   });
   Series series(client_);
   EXPECT_EQ(Step(series).status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(series.factor().handle(), "h1");
+  EXPECT_EQ(series.factor().handle, "h1");
   EXPECT_TRUE(series.Close().ok());
   EXPECT_THAT(released_, ElementsAre("h1"));
 }
@@ -325,14 +322,14 @@ TEST_F(SeriesTest, AStepThatTakesLongerThanItsTimeoutIsCancelled) {
     EXPECT_FALSE(out->Read(&request));  // waits until the client has disconnected
     return grpc::Status::OK;
   });
-  client::CallOptions call;
+  CallOptions call;
   call.timeout = absl::Milliseconds(200);
   Series series(client_, {}, call);
   EXPECT_EQ(Step(series).status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(SeriesTest, CancellationEndsAStepAndTheStream) {
-  client::Cancellation cancellation;
+  Cancellation cancellation;
   Serve([&](int, int step, Stream* out) {
     if (step == 0) {
       Solve(out, "h1");
@@ -343,7 +340,7 @@ TEST_F(SeriesTest, CancellationEndsAStepAndTheStream) {
     EXPECT_FALSE(out->Read(&request));  // The client has disconnected.
     return grpc::Status::OK;
   });
-  client::CallOptions call;
+  CallOptions call;
   call.cancellation = &cancellation;
   Series series(client_, {}, call);
   ASSERT_TRUE(Step(series).ok());

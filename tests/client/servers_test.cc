@@ -15,8 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "crout/client.h"
 
-namespace crout::client::servers_test {
+namespace crout::client_test::servers_test {
 namespace {
+
+using internal::ReadServer;
 
 using ::testing::HasSubstr;
 
@@ -180,4 +182,4 @@ TEST_F(EnvironmentTest, TheEnvironmentSuppliesUnsetOptions) {
 }
 
 }  // namespace
-}  // namespace crout::client::servers_test
+}  // namespace crout::client_test::servers_test

@@ -20,7 +20,7 @@
 #include "crout/matrix_source.h"
 #include "crout/status.h"
 
-namespace crout::client::silence_test {
+namespace crout::client_test::silence_test {
 namespace {
 
 // An empty HTTP/2 SETTINGS frame, without which no connection becomes ready.
@@ -82,7 +82,7 @@ TEST(SilenceTest, CallsEndWhereNoPingIsAnswered) {
   ASSERT_TRUE(client.ok()) << client.status();
   const absl::Status unary = (*client)->Describe("h").status();
   EXPECT_TRUE(IsUnreachable(unary)) << unary;
-  const absl::Status upload = (*client)->Factorize(MatrixSource::Ones(64, 64), {}, {}).status();
+  const absl::Status upload = (*client)->Factor(MatrixSource::Ones(64, 64), {}, {}).status();
   EXPECT_TRUE(IsUnreachable(upload)) << upload;
 }
 
@@ -100,4 +100,4 @@ TEST(SilenceTest, IsAtLeastAMillisecond) {
 }
 
 }  // namespace
-}  // namespace crout::client::silence_test
+}  // namespace crout::client_test::silence_test

@@ -12,7 +12,7 @@
 
 #include "tests/client/fake_service.h"
 
-namespace crout::client::solve_test {
+namespace crout::client_test::solve_test {
 namespace {
 
 using SolveStream = FakeService::Stream<v1::SolveResponse, v1::SolveRequest>;
@@ -80,7 +80,7 @@ TEST_F(SolveTest, ComplexSpansGoThereAndBack) {
   ExpectEchoed<float>(client_.get());
   std::vector<double> parts(60);
   SpanSink real(absl::MakeSpan(parts));
-  const auto ones = MatrixSource::Ones(10, 3, v1::DTYPE_COMPLEX128);
+  const auto ones = MatrixSource::Ones(10, 3, Dtype::kComplex128);
   EXPECT_EQ(client_->Solve("h", ones, {}, &real).status().code(),
             absl::StatusCode::kInvalidArgument);
   std::vector<std::complex<double>> x(30);
@@ -98,7 +98,7 @@ TEST_F(SolveTest, SolutionLandsInTheCallersSpan) {
   }
   BufferSink buffer;
   ASSERT_TRUE(Solve(100, &buffer).ok());
-  EXPECT_EQ(buffer.spec().rows(), 100);
+  EXPECT_EQ(buffer.spec().rows, 100);
   EXPECT_THAT(buffer.values<double>(), ::testing::ElementsAreArray(b_));
 }
 
@@ -131,21 +131,21 @@ TEST_F(SolveTest, ServerThatSendsMoreOrLessThanAnnouncedIsInternal) {
 
 TEST_F(SolveTest, MissingOutputsAreRefusedBeforeTheCall) {
   const auto one = MatrixSource::Dense(absl::MakeConstSpan(b_).first(1), 1, 1);
-  v1::Factor factor;
-  v1::GetFactorsHeader header;
+  FactorDescription factor;
+  DenseFactors factors;
   BufferSink x;
   const auto refused = absl::StatusCode::kInvalidArgument;
   EXPECT_EQ(client_->Solve("h", one, {}, nullptr).status().code(), refused);
-  EXPECT_EQ(client_->FactorizeAndSolve(one, one, {}, nullptr, &x).status().code(), refused);
-  EXPECT_EQ(client_->FactorizeAndSolve(one, one, {}, &factor, nullptr).status().code(), refused);
-  EXPECT_EQ(client_->ComputeSchurComplement(one, {}, nullptr, &x).status().code(), refused);
-  EXPECT_EQ(client_->ComputeSchurComplement(one, {}, &factor, nullptr).status().code(), refused);
-  EXPECT_EQ(client_->ReduceToEchelonForm(one, {}, nullptr).status().code(), refused);
-  EXPECT_EQ(client_->GetFactors({}, nullptr, &x).code(), refused);
-  EXPECT_EQ(client_->GetFactors({}, &header, nullptr).code(), refused);
+  EXPECT_EQ(client_->FactorAndSolve(one, one, {}, nullptr, &x).status().code(), refused);
+  EXPECT_EQ(client_->FactorAndSolve(one, one, {}, &factor, nullptr).status().code(), refused);
+  EXPECT_EQ(client_->Schur(one, {}, nullptr, &x).status().code(), refused);
+  EXPECT_EQ(client_->Schur(one, {}, &factor, nullptr).status().code(), refused);
+  EXPECT_EQ(client_->Rref(one, {}, nullptr).status().code(), refused);
+  EXPECT_EQ(client_->Download("h", nullptr, &x).code(), refused);
+  EXPECT_EQ(client_->Download("h", &factors, nullptr).code(), refused);
 }
 
-TEST_F(SolveTest, FactorizeAndSolveSendsMatrixThenRhsAndKeepsTheFactorOnFailure) {
+TEST_F(SolveTest, FactorAndSolveSendsMatrixThenRhsAndKeepsTheFactorOnFailure) {
   std::string seen;
   server_.service.factorize_and_solve = [&](grpc::ServerContext*, BothStream* stream) {
     v1::FactorizeAndSolveRequest request;
@@ -161,15 +161,15 @@ TEST_F(SolveTest, FactorizeAndSolveSendsMatrixThenRhsAndKeepsTheFactorOnFailure)
   const std::vector<double> a(512 * 512);
   const std::vector<double> b(512);
   BufferSink x;
-  v1::Factor factor;
-  const auto result = client_->FactorizeAndSolve(
-      MatrixSource::Dense(absl::MakeConstSpan(a), 512, 512),
-      MatrixSource::Dense(absl::MakeConstSpan(b), 512, 1), {}, &factor, &x);
+  FactorDescription factor;
+  const auto result =
+      client_->FactorAndSolve(MatrixSource::Dense(absl::MakeConstSpan(a), 512, 512),
+                              MatrixSource::Dense(absl::MakeConstSpan(b), 512, 1), {}, &factor, &x);
   EXPECT_EQ(result.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Reason(result.status()), "SINGULAR");
-  EXPECT_EQ(factor.info(), 2);
+  EXPECT_EQ(factor.info, 2);
   EXPECT_THAT(seen, ::testing::MatchesRegex("AA+B"));  // 2 MiB of A, then B
 }
 
 }  // namespace
-}  // namespace crout::client::solve_test
+}  // namespace crout::client_test::solve_test

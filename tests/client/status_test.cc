@@ -4,12 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include "client/cpp/grpc_status.h"
 #include "client/cpp/retry.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
-namespace crout::client::status_test {
+namespace crout::client_test::status_test {
 namespace {
+
+using internal::DelayBeforeRetry;
+using internal::RetryClass;
+using internal::ToAbslStatus;
 
 using grpc::StatusCode;
 
@@ -81,4 +86,4 @@ TEST(RetryTest, DelayFollowsTheServersWordAndThePolicy) {
 }
 
 }  // namespace
-}  // namespace crout::client::status_test
+}  // namespace crout::client_test::status_test

@@ -19,7 +19,7 @@
 #include "absl/time/clock.h"
 #include "tests/client/fake_service.h"
 
-namespace crout::client::stream_test {
+namespace crout::client_test::stream_test {
 namespace {
 
 using FactorizeStream = FakeService::Stream<v1::FactorizeResponse, v1::FactorizeRequest>;
@@ -72,10 +72,10 @@ class StreamTest : public ::testing::Test {
 TEST_F(StreamTest, DenseUploadArrivesWholeInChunks) {
   AnswerWithFactor();
   const auto a = Iota(1000 * 1000);
-  const auto factor = client_->Factorize(
-      MatrixSource::Dense(absl::MakeConstSpan(a), 1000, 1000, v1::LAYOUT_ROW_MAJOR), {}, {});
+  const auto factor = client_->Factor(
+      MatrixSource::Dense(absl::MakeConstSpan(a), 1000, 1000, StorageOrder::kRowMajor), {}, {});
   ASSERT_TRUE(factor.ok()) << factor.status();
-  EXPECT_EQ(factor->handle(), "h1");
+  EXPECT_EQ(factor->handle, "h1");
   EXPECT_EQ(upload_.header.matrix().dense().rows(), 1000);
   EXPECT_EQ(upload_.header.matrix().dense().layout(), v1::LAYOUT_ROW_MAJOR);
   ASSERT_EQ(upload_.data.size(), a.size() * 8);
@@ -91,7 +91,7 @@ TEST_F(StreamTest, SmallAndEmptyMatricesRideInOneMessage) {
   AnswerWithFactor();
   for (const int64_t n : {0, 1, 3}) {
     const std::vector<float> a(static_cast<size_t>(n * n), 2.0f);
-    ASSERT_TRUE(client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), n, n), {}, {}).ok());
+    ASSERT_TRUE(client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), n, n), {}, {}).ok());
     EXPECT_EQ(upload_.chunks, std::vector<size_t>{a.size() * 4});
     EXPECT_EQ(upload_.header.matrix().dense().dtype(), v1::DTYPE_FLOAT32);
   }
@@ -103,7 +103,7 @@ TEST_F(StreamTest, FileIsStreamed) {
   std::string text(3'000'001, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
   std::ofstream(path) << text;
-  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(path), {}, {});
+  const auto factor = client_->Factor(MatrixSource::MatrixMarketFile(path), {}, {});
   unlink(path.c_str());
   ASSERT_TRUE(factor.ok()) << factor.status();
   EXPECT_EQ(upload_.data, text);
@@ -129,7 +129,7 @@ TEST_F(StreamTest, PipeIsSentInWholeChunks) {
     }
     close(fd);
   });
-  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(path), {}, {});
+  const auto factor = client_->Factor(MatrixSource::MatrixMarketFile(path), {}, {});
   writer.join();
   unlink(path.c_str());
   ASSERT_TRUE(factor.ok()) << factor.status();
@@ -157,7 +157,7 @@ TEST_F(StreamTest, DeadlineWhileAPipeIsSilent) {
   const SilentPipe pipe;
   CallOptions call;
   call.timeout = absl::Milliseconds(50);
-  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(pipe.path), {}, {}, call);
+  const auto factor = client_->Factor(MatrixSource::MatrixMarketFile(pipe.path), {}, {}, call);
   EXPECT_EQ(factor.status().code(), absl::StatusCode::kDeadlineExceeded) << factor.status();
 }
 
@@ -167,7 +167,7 @@ TEST_F(StreamTest, CancelWhileAPipeIsSilent) {
   CallOptions call;
   call.cancellation = &cancellation;
   std::thread canceller([&] { cancellation.Cancel(); });
-  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(pipe.path), {}, {}, call);
+  const auto factor = client_->Factor(MatrixSource::MatrixMarketFile(pipe.path), {}, {}, call);
   canceller.join();
   EXPECT_EQ(factor.status().code(), absl::StatusCode::kCancelled) << factor.status();
 }
@@ -184,18 +184,18 @@ TEST_F(StreamTest, RefusalWhileAPipeIsSilent) {
   std::thread writer([&] {
     EXPECT_EQ(write(pipe.fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   });
-  const auto factor = client_->Factorize(MatrixSource::MatrixMarketFile(pipe.path), {}, {});
+  const auto factor = client_->Factor(MatrixSource::MatrixMarketFile(pipe.path), {}, {});
   writer.join();
   EXPECT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument) << factor.status();
   EXPECT_EQ(Reason(factor.status()), "DIMENSION_TOO_LARGE");
 }
 
 TEST_F(StreamTest, WhatCannotBeReadFailsBeforeTheCall) {
-  EXPECT_EQ(client_->Factorize(MatrixSource::MatrixMarketFile("/no/such"), {}, {}).status().code(),
+  EXPECT_EQ(client_->Factor(MatrixSource::MatrixMarketFile("/no/such"), {}, {}).status().code(),
             absl::StatusCode::kNotFound);
   const std::vector<double> a(5);
   EXPECT_EQ(
-      client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {}).status().code(),
+      client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {}).status().code(),
       absl::StatusCode::kInvalidArgument);
 }
 
@@ -209,7 +209,7 @@ TEST_F(StreamTest, ServersEarlyStatusWinsOverTheBrokenUpload) {
   const auto a = Iota(size_t{8} << 20);
   for (int i = 0; i < 20; ++i) {
     const auto factor =
-        client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {});
+        client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {});
     ASSERT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument) << factor.status();
     EXPECT_EQ(Reason(factor.status()), "DIMENSION_TOO_LARGE");
   }
@@ -236,8 +236,7 @@ TEST_F(StreamTest, CancelMidUploadReturnsWithTheBufferFree) {
     CallOptions call;
     call.cancellation = &cancellation;
     status =
-        client_
-            ->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {}, call)
+        client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {}, call)
             .status();
   }
   canceller.join();
@@ -255,8 +254,8 @@ TEST_F(StreamTest, DeadlineMidUpload) {
   const auto a = Iota(size_t{8} << 20);
   CallOptions call;
   call.timeout = absl::Milliseconds(100);
-  const auto factor = client_->Factorize(
-      MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {}, call);
+  const auto factor =
+      client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 8 << 10, 1 << 10), {}, {}, call);
   EXPECT_EQ(factor.status().code(), absl::StatusCode::kDeadlineExceeded) << factor.status();
 }
 
@@ -272,24 +271,23 @@ TEST_F(StreamTest, ProgressCountsBytesAndPassesPhasesOn) {
     return grpc::Status::OK;
   };
   std::vector<int64_t> sent;
-  std::vector<v1::Phase> phases;
+  std::vector<Phase> phases;
   CallOptions call;
   call.on_progress = [&](const ProgressUpdate& update) {
     EXPECT_EQ(update.bytes_total, 4 << 20);
-    if (update.phase.has_value()) {
-      phases.push_back(update.phase->phase());
+    if (update.job) {
+      phases.push_back(update.job->phase.value());
     } else {
       sent.push_back(update.bytes_sent);
     }
   };
   const auto a = Iota(512 * 1024);
   ASSERT_TRUE(
-      client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 1024, 512), {}, {}, call)
-          .ok());
+      client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 1024, 512), {}, {}, call).ok());
   EXPECT_GE(sent.size(), 4u) << "of chunks";
   EXPECT_TRUE(std::is_sorted(sent.begin(), sent.end()));
   EXPECT_EQ(sent.back(), 4 << 20);
-  EXPECT_THAT(phases, ::testing::ElementsAre(v1::PHASE_QUEUE, v1::PHASE_FACTOR));
+  EXPECT_THAT(phases, ::testing::ElementsAre(Phase::kQueue, Phase::kFactor));
 }
 
 TEST_F(StreamTest, NoFactorIsTheServersFault) {
@@ -299,9 +297,9 @@ TEST_F(StreamTest, NoFactorIsTheServersFault) {
   };
   const std::vector<double> a(1);
   EXPECT_EQ(
-      client_->Factorize(MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {}).status().code(),
+      client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {}).status().code(),
       absl::StatusCode::kInternal);
 }
 
 }  // namespace
-}  // namespace crout::client::stream_test
+}  // namespace crout::client_test::stream_test

@@ -10,8 +10,15 @@
 
 #include "crout/v1/factorization_service.pb.h"
 
-namespace crout::client::wire_test {
+namespace crout::client_test::wire_test {
 namespace {
+
+using internal::AppendBytesField;
+using internal::BorrowCount;
+using internal::BorrowedSlice;
+using internal::CheckTexts;
+using internal::ForEachBytesPiece;
+using internal::ParseWithoutBytes;
 
 constexpr int kData = v1::SolveResponse::kDataFieldNumber;
 
@@ -106,4 +113,4 @@ TEST(WireTest, HandWrittenFieldIsWhatProtobufReads) {
 }
 
 }  // namespace
-}  // namespace crout::client::wire_test
+}  // namespace crout::client_test::wire_test

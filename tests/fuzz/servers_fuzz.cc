@@ -23,7 +23,7 @@ void Require(bool condition) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const char* name : {"a", "lab"}) {
-    const auto server = crout::client::ReadServer({text.data(), text.size()}, "/d/servers", name);
+    const auto server = crout::internal::ReadServer({text.data(), text.size()}, "/d/servers", name);
     if (!server.ok()) {
       const absl::string_view message = server.status().message();
       Require(absl::IsNotFound(server.status()) || absl::StartsWith(message, "/d/servers line "));
@@ -31,8 +31,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
               std::all_of(message.begin(), message.end(), absl::ascii_isprint));
       continue;
     }
-    Require(crout::client::CheckAddress(server->server).ok());
-    Require(server->tenant.empty() || crout::client::CheckTenant(server->tenant).ok());
+    Require(crout::CheckAddress(server->server).ok());
+    Require(server->tenant.empty() || crout::CheckTenant(server->tenant).ok());
     Require(server->token.empty());
     if (!server->token_file.empty()) Require(absl::StrContains(server->token_file, "/"));
   }

@@ -40,17 +40,17 @@ class Problem {
  public:
   explicit Problem(const BenchOptions& options) : options_(options) { Make(); }
 
-  client::MatrixSource Matrix() const { return Source(a_, options_.n); }
-  client::MatrixSource Rhs() const { return Source(b_, options_.nrhs); }
+  MatrixSource Matrix() const { return Source(a_, options_.n); }
+  MatrixSource Rhs() const { return Source(b_, options_.nrhs); }
 
  private:
   void Make() {
     switch (options_.dtype) {
-      case v1::DTYPE_FLOAT32:
+      case Dtype::kFloat32:
         return Make<float>();
-      case v1::DTYPE_COMPLEX64:
+      case Dtype::kComplex64:
         return Make<std::complex<float>>();
-      case v1::DTYPE_COMPLEX128:
+      case Dtype::kComplex128:
         return Make<std::complex<double>>();
       default:
         return Make<double>();
@@ -67,10 +67,10 @@ class Problem {
     b_ = RandomElements<T>(n * static_cast<size_t>(options_.nrhs), &random);
   }
 
-  client::MatrixSource Source(const Elements& elements, int64_t cols) const {
+  MatrixSource Source(const Elements& elements, int64_t cols) const {
     return std::visit(
         [&](const auto& values) {
-          return client::MatrixSource::Dense(absl::MakeConstSpan(values), options_.n, cols);
+          return MatrixSource::Dense(absl::MakeConstSpan(values), options_.n, cols);
         },
         elements);
   }
@@ -82,12 +82,9 @@ class Problem {
 class Worker {
  public:
   // `number` distinguishes the workers of one run.
-  Worker(const client::ClientOptions& client, const BenchOptions& options, const Problem& problem,
+  Worker(const ClientOptions& client, const BenchOptions& options, const Problem& problem,
          uint64_t number)
-      : client_(*client::Client::Connect(client)),
-        options_(options),
-        problem_(problem),
-        random_(number) {}
+      : client_(*Client::Connect(client)), options_(options), problem_(problem), random_(number) {}
 
   // `handle` identifies the prepared factor in the modes solve and mix.
   void Run(const std::string& handle, Pace* pace) {
@@ -102,33 +99,32 @@ class Worker {
       for (int i = 0; options_.mode == BenchMode::kMixed && i < 10; ++i) {
         const auto next = pace->Next();
         if (!next) break;
-        Solve(factor->handle(), *next, pace->Counts(*next));
+        Solve(factor->handle, *next, pace->Counts(*next));
       }
-      client_->Release(factor->handle())
+      client_->Release(factor->handle)
           .IgnoreError();  // the short lease removes a factor that was not released
     }
   }
 
   // Makes a call that was scheduled at `begin`.
-  absl::StatusOr<v1::Factor> Factorize(absl::Time begin, bool counts) {
-    v1::CacheOptions cache;
-    *cache.mutable_lease() =
-        client::ToProtoDuration(options_.pace.warm_up + options_.pace.duration + absl::Minutes(10));
-    auto factor = client_->Factorize(problem_.Matrix(), options_.factorize, cache);
+  absl::StatusOr<FactorDescription> Factorize(absl::Time begin, bool counts) {
+    CacheOptions cache;
+    cache.lease = options_.pace.warm_up + options_.pace.duration + absl::Minutes(10);
+    auto factor = client_->Factor(problem_.Matrix(), options_.factorize, cache);
     if (counts) Count("factorize", begin, factor.status());
     return factor;
   }
 
   const absl::Status& last_error() const { return last_error_; }
   std::map<std::string, BenchCounts>& calls() { return calls_; }
-  client::Client& client() { return *client_; }
+  Client& client() { return *client_; }
 
  private:
   // Whether the next call of a mix is a factorization.
   bool Draw() { return std::bernoulli_distribution(options_.factor_share)(random_); }
 
   void Solve(const std::string& handle, absl::Time begin, bool counts) {
-    client::BufferSink x;
+    BufferSink x;
     const absl::Status status = client_->Solve(handle, problem_.Rhs(), {}, &x).status();
     if (counts) Count("solve", begin, status);
   }
@@ -140,7 +136,7 @@ class Worker {
     last_error_ = status;
   }
 
-  const std::unique_ptr<client::Client> client_;
+  const std::unique_ptr<Client> client_;
   const BenchOptions& options_;
   const Problem& problem_;
   std::mt19937_64 random_;
@@ -179,17 +175,17 @@ std::optional<absl::Time> Pace::Next() {
   return time;
 }
 
-absl::StatusOr<BenchResult> RunBench(const client::ClientOptions& client,
-                                     const BenchOptions& options, int concurrency) {
+absl::StatusOr<BenchResult> RunBench(const ClientOptions& client, const BenchOptions& options,
+                                     int concurrency) {
   const Problem problem(options);
-  client::ClientOptions once = client;
+  ClientOptions once = client;
   once.retry.max_attempts = 1;
   std::string handle;
   Worker preparation(client, options, problem, 0);
   if (options.mode == BenchMode::kSolve || options.mode == BenchMode::kMix) {
     const auto factor = preparation.Factorize(absl::Now(), false);
     if (!factor.ok()) return factor.status();
-    handle = factor->handle();
+    handle = factor->handle;
   }
   std::vector<std::unique_ptr<Worker>> workers;
   workers.reserve(static_cast<size_t>(concurrency));

@@ -61,8 +61,8 @@ struct BenchOptions {
   BenchMode mode = BenchMode::kSolve;
   int64_t n = 256;
   int64_t nrhs = 1;
-  v1::Dtype dtype = v1::DTYPE_FLOAT64;
-  v1::FactorizeOptions factorize;
+  Dtype dtype = Dtype::kFloat64;
+  FactorOptions factorize;
   double factor_share = 0;  // share of factorizations with kMix, 0 to 1
   PaceOptions pace;
 };
@@ -82,8 +82,8 @@ struct BenchResult {
 // Runs `concurrency` workers on random, diagonally dominant matrices. Calls are not retried;
 // refusals are counted. With a rate, `concurrency` limits the calls in flight. Returns an error
 // only if the preparation fails or no call succeeds.
-absl::StatusOr<BenchResult> RunBench(const client::ClientOptions& client,
-                                     const BenchOptions& options, int concurrency);
+absl::StatusOr<BenchResult> RunBench(const ClientOptions& client, const BenchOptions& options,
+                                     int concurrency);
 
 }  // namespace crout::cli
 

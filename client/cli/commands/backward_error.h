@@ -8,10 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/input/local_matrix.h"
+#include "crout/types.h"
 
 namespace crout::cli {
-
-enum class Operation { kNone, kTranspose, kConjugateTranspose };
 
 // The errors of SolveResult, but with residuals in long double. NaN if X, A or B have NaN.
 struct BackwardErrors {

@@ -5,6 +5,7 @@
 #include <complex>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,9 +29,9 @@ namespace {
 
 struct FactorBatchArguments {
   std::vector<std::string> paths;
-  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;
-  v1::FactorizeOptions options;
-  v1::CacheOptions cache;
+  std::optional<Dtype> dtype;
+  FactorOptions options;
+  CacheOptions cache;
   std::string from;
   bool fail_singular = false;
 };
@@ -40,9 +41,9 @@ struct SolveBatchArguments {
   std::vector<std::string> paths;
   bool ones = false;
   int64_t nrhs = 1;  // columns of ones
-  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;
+  std::optional<Dtype> dtype;
   std::vector<int64_t> members;  // empty: the first members; with `ones`, all
-  v1::SolveOptions options;
+  SolveOptions options;
   std::string prefix;
   FileFormat format = FileFormat::kMatrixMarket;
 };
@@ -63,15 +64,15 @@ bool ParseMembers(const std::string& text, std::vector<int64_t>* members) {
   return true;
 }
 
-client::BatchSource SourceOf(const std::vector<BatchFile>& files) {
-  client::BatchSource source;
+BatchSource SourceOf(const std::vector<BatchFile>& files) {
+  BatchSource source;
   for (size_t k = 0; k < files.size(); ++k) {
     AddTo(&source, files[k].matrix, static_cast<int64_t>(k));
   }
   return source;
 }
 
-Json MembersOf(const std::vector<BatchFile>& files, const client::BatchFigures& figures) {
+Json MembersOf(const std::vector<BatchFile>& files, const MemberFigures& figures) {
   Json members = Json::array();
   for (size_t k = 0; k < files.size(); ++k) {
     members.push_back({{"member", k},
@@ -94,35 +95,35 @@ absl::Status RunFactorBatch(Session* session, const FactorBatchArguments& argume
     if (!handle.ok()) return handle.status();
     replaced = *std::move(handle);
   }
-  const auto made = WithProgressBar(*session, [&](const client::CallOptions& call) {
-    client::Client& client = session->client();
-    const client::BatchSource source = SourceOf(*files);
-    return replaced.empty() ? client.Factorize(source, arguments.options, arguments.cache, call)
-                            : client.Refactorize(replaced, source, arguments.options, call);
+  const auto made = WithProgressBar(*session, [&](const CallOptions& call) {
+    Client& client = session->client();
+    const BatchSource source = SourceOf(*files);
+    const MatrixSource matrices = MatrixSource::Batch(source);
+    return replaced.empty()
+               ? client.Factor(matrices, arguments.options, arguments.cache, call)
+               : client.Refactor(replaced, matrices, {.factor = arguments.options}, call);
   });
   if (!made.ok()) return made.status();
-  Json json = ToJson(made->factor);
+  Json json = ToJson(*made);
   const std::string text = FormatObject(json);
-  json["members"] = MembersOf(*files, made->figures);
-  const int64_t singular = made->factor.batch().singular();
+  json["members"] = MembersOf(*files, made->members);
+  const int64_t singular = made->batch.value_or(BatchInfo()).singular;
   if (singular > 0 && arguments.fail_singular) session->ExitWith(kSingular);
   session->Print(json, text);
   if (singular > 0) {
-    std::vector<std::string> names;
-    for (size_t k = 0; k < files->size() && names.size() < 3; ++k) {
-      if (made->figures.info[k] > 0) names.push_back(absl::StrCat(k, " (", (*files)[k].name, ")"));
-    }
+    const auto& info = made->members.info;
+    const auto first = std::find_if(info.begin(), info.end(), [](int32_t i) { return i > 0; });
+    const auto k = static_cast<size_t>(first - info.begin());
     session->Warn(absl::StrCat(singular, " of ", files->size(), " members ",
                                singular == 1 ? "is" : "are", " singular; the first is ",
-                               Printable(names.front()),
+                               Printable(absl::StrCat(k, " (", (*files)[k].name, ")")),
                                ". Solutions with singular members are NaN"));
   }
-  WarnOf(session, made->factor);
+  WarnOf(session, *made);
   return absl::OkStatus();
 }
 
-absl::Status WriteMember(ArrayFiles* files, const client::BatchMatrices& x, int64_t k,
-                         int64_t member) {
+absl::Status WriteMember(ArrayFiles* files, const BatchMatrices& x, int64_t k, int64_t member) {
   // In an archive the part's name has no prefix.
   const auto writer =
       files->NewWriter(files->in_archive() ? absl::StrCat("x_", member) : absl::StrCat(member));
@@ -142,11 +143,11 @@ struct Sides {
   std::vector<BatchFile> files;
   Array ones;  // as many rows as the largest member; smaller members use a part
   std::vector<int64_t> members;
-  client::BatchSource source;
+  BatchSource source;
 };
 
 absl::StatusOr<Sides> ReadSides(const Session& session, const SolveBatchArguments& arguments,
-                                v1::Dtype dtype) {
+                                Dtype dtype) {
   Sides sides;
   auto files = ReadBatch(arguments.paths, dtype, session.deadline());
   if (!files.ok()) return files.status();
@@ -168,8 +169,8 @@ absl::StatusOr<Sides> ReadSides(const Session& session, const SolveBatchArgument
 }
 
 absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
-                               const SolveBatchArguments& arguments, v1::Dtype dtype) {
-  const auto shapes = session->client().GetShapes(handle, session->call());
+                               const SolveBatchArguments& arguments, Dtype dtype) {
+  const auto shapes = session->client().MemberShapes(handle, session->call());
   if (!shapes.ok()) return shapes.status();
   const auto count = static_cast<int64_t>(shapes->size());
   Sides sides;
@@ -194,7 +195,7 @@ absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
   }
   const std::vector<double> values(static_cast<size_t>(elements), 1.0);
   const auto bytes = std::as_bytes(std::span(values));
-  auto ones = Array{.dtype = v1::DTYPE_FLOAT64,
+  auto ones = Array{.dtype = Dtype::kFloat64,
                     .rows = max_rows,
                     .cols = arguments.nrhs,
                     .bytes = {bytes.begin(), bytes.end()}}
@@ -209,7 +210,7 @@ absl::StatusOr<Sides> MakeOnes(Session* session, const std::string& handle,
 }
 
 // Converts the result of a batch without the fields that only a single solve has.
-Json ToBatchJson(const v1::SolveResult& result) {
+Json ToBatchJson(const SolveResult& result) {
   Json json = ToJson(result);
   const Json counts = json.value("batch", Json::object());
   for (const char* key : {"batch", "refinement_steps", "solver", "fallback", "nrhs"}) {
@@ -224,29 +225,31 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
   if (files.in_archive()) session->ReportOnStandardError();
   const auto handle = session->Handle(arguments.factor);
   if (!handle.ok()) return handle.status();
-  v1::Dtype dtype = arguments.dtype;
-  if (dtype == v1::DTYPE_UNSPECIFIED) {
+  std::optional<Dtype> dtype = arguments.dtype;
+  if (!dtype) {
     const auto factor = session->client().Describe(*handle, session->call());
     if (!factor.ok()) return factor.status();
-    dtype = factor->matrix_dtype();
+    dtype = factor->matrix_dtype.value_or(Dtype::kFloat64);
   }
-  const auto sides = arguments.ones ? MakeOnes(session, *handle, arguments, dtype)
-                                    : ReadSides(*session, arguments, dtype);
+  const auto sides = arguments.ones ? MakeOnes(session, *handle, arguments, *dtype)
+                                    : ReadSides(*session, arguments, *dtype);
   if (!sides.ok()) return sides.status();
-  const auto solution = WithProgressBar(*session, [&](const client::CallOptions& call) {
-    return session->client().Solve(*handle, sides->source, arguments.options, call);
+  BatchMatrices x;
+  const auto solution = WithProgressBar(*session, [&](const CallOptions& call) {
+    return session->client().Solve(*handle, MatrixSource::BatchRhs(sides->source),
+                                   arguments.options, &x, call);
   });
   if (!solution.ok()) return solution.status();
   Json systems = Json::array();
   for (size_t k = 0; k < sides->members.size(); ++k) {
     const int64_t member = sides->members[k];
     Json system = {{"member", member}};
-    if (solution->result.has_backward_error()) {
-      system["backward_error"] = ToJson(solution->backward_error[k]);
+    if (solution->backward_error) {
+      system["backward_error"] = ToJson(solution->systems.backward_error[k]);
     }
-    system["info"] = solution->info[k];
+    system["info"] = solution->systems.info[k];
     if (!arguments.prefix.empty()) {
-      absl::Status written = WriteMember(&files, solution->x, static_cast<int64_t>(k), member);
+      absl::Status written = WriteMember(&files, x, static_cast<int64_t>(k), member);
       if (written.ok()) written = files.Flush();
       if (!written.ok()) return written;
       system["file"] = files.names().back();
@@ -254,17 +257,17 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
     systems.push_back(std::move(system));
   }
   if (absl::Status closed = files.Close(); !closed.ok()) return closed;
-  Json json = ToBatchJson(solution->result);
+  Json json = ToBatchJson(*solution);
   const std::string text = absl::StrCat(
       FormatObject(json), FormatObjects({"member", "backward_error", "info", "file"}, systems));
   json["systems"] = std::move(systems);
   session->Print(json, text);
-  if (const int64_t singular = solution->result.batch().singular(); singular > 0) {
+  if (const int64_t singular = solution->batch.value_or(BatchSolveInfo()).singular; singular > 0) {
     session->Warn(absl::StrCat(singular, " of ", sides->members.size(), " systems ",
                                singular == 1 ? "has" : "have",
                                " a singular member. Solutions with singular members are NaN"));
   }
-  WarnOf(session, solution->result);
+  WarnOf(session, *solution);
   return absl::OkStatus();
 }
 
@@ -293,12 +296,12 @@ void AddFactorBatch(CLI::App* app, Session* session) {
   BeginSection(factor, "Method");
   factor
       ->add_option_function<std::string>(
-          "--device", [=](const std::string& name) { factoring->options.set_device(name); },
+          "--device", [=](const std::string& name) { factoring->options.device = name; },
           kDeviceHelp)
       ->type_name("DEVICE");
   BeginSection(factor, "Cache");
   factor->add_flag_function(
-      "--drop-matrix", [=](int64_t) { factoring->options.set_keep_matrix(false); },
+      "--drop-matrix", [=](int64_t) { factoring->options.keep_matrix = false; },
       "Discard the matrices after factoring; solves are then not verified");
   AddCacheOptions(factor, &factoring->cache);
   AddRequestIdOption(factor, &factoring->cache);
@@ -350,10 +353,9 @@ void AddSolveBatch(CLI::App* app, Session* session) {
           "with --ones all]")
       ->type_name("LIST");
   BeginSection(solve, "Method");
-  AddOperationFlags(solve, [=](v1::Operation op) { solving->options.set_operation(op); });
+  AddOperationFlags(solve, [=](Operation op) { solving->options.operation = op; });
   solve->add_flag_function(
-      "--no-verify", [=](int64_t) { solving->options.set_verify(false); },
-      "Skip the backward errors");
+      "--no-verify", [=](int64_t) { solving->options.verify = false; }, "Skip the backward errors");
   BeginSection(solve, "Output");
   solve
       ->add_option("-o,--output", solving->prefix,

@@ -30,15 +30,15 @@ absl::StatusOr<Json> Describe(Session* session, const BenchArguments& arguments)
   const auto info = session->client().ServerInfo(session->call());
   if (!info.ok()) return info.status();
   Json devices = Json::array();
-  for (const v1::DeviceStatus& device : info->devices()) devices.push_back(device.description());
+  for (const DeviceStatus& device : info->devices) devices.push_back(device.description);
   const BenchOptions& options = arguments.options;
   return Json{{"server", session->server()},
-              {"version", info->version()},
+              {"version", info->version},
               {"devices", devices},
               {"date", absl::FormatTime("%Y-%m-%d %H:%M", absl::Now(), absl::UTCTimeZone())},
               {"n", options.n},
               {"nrhs", options.nrhs},
-              {"dtype", ShortName(*v1::Dtype_descriptor()->FindValueByNumber(options.dtype))},
+              {"dtype", Name(options.dtype)},
               {"warm_up_seconds", absl::ToDoubleSeconds(options.pace.warm_up)},
               {"results", Json::array()}};
 }
@@ -146,7 +146,9 @@ void AddBenchCommand(CLI::App* app, Session* session) {
   bench->add_option("--report", arguments->report, "Write an HTML page with curves of the latency")
       ->type_name("FILE");
   BeginSection(bench, "Input");
-  AddEnumOption(bench, "--dtype", &options->dtype, "Type of the matrix [default: f64]");
+  AddEnumOption<Dtype>(
+      bench, "--dtype", [=](Dtype dtype) { options->dtype = dtype; },
+      "Type of the matrix [default: f64]");
   AddFactorizeOptions(bench, &options->factorize);
 }
 

@@ -34,7 +34,7 @@ absl::Status RunList(Session* session, const std::string& name) {
   Json factors = Json::array();
   const absl::Status status = session->client().List(
       name,
-      [&](const v1::Factor& factor) {
+      [&](const FactorDescription& factor) {
         factors.push_back(ToJson(factor));
         return true;
       },
@@ -61,9 +61,7 @@ absl::Status RunIterations(Session* session, const std::string& name) {
   if (!handle.ok()) return handle.status();
   const auto iterations = session->client().Iterations(*handle, session->call());
   if (!iterations.ok()) return iterations.status();
-  Json json = ToJson(*iterations);
-  json.erase("next_page_token");
-  session->Print(json);
+  session->Print(ToJson(*iterations));
   return absl::OkStatus();
 }
 

@@ -24,7 +24,7 @@ struct DownloadArguments {
 
 absl::Status DownloadMember(Session* session, int64_t number, ArrayFiles* files,
                             const std::string& handle) {
-  const auto member = session->client().GetMembers(handle, number, 1, session->call());
+  const auto member = session->client().DownloadMembers(handle, number, 1, session->call());
   if (!member.ok()) return member.status();
   absl::Status status = WriteMember(files, *member);
   if (status.ok()) status = files->Close();
@@ -35,7 +35,7 @@ absl::Status DownloadMember(Session* session, int64_t number, ArrayFiles* files,
 }
 
 absl::Status DownloadSparse(Session* session, ArrayFiles* files, const std::string& handle) {
-  const auto factors = session->client().GetSparseFactors(handle, session->call());
+  const auto factors = session->client().DownloadSparse(handle, session->call());
   if (!factors.ok()) return factors.status();
   absl::Status status = WriteSparseFactors(files, *factors);
   if (status.ok()) status = files->Close();
@@ -51,34 +51,33 @@ absl::Status RunDownload(Session* session, const DownloadArguments& arguments) {
   if (!handle.ok()) return handle.status();
   const auto factor = session->client().Describe(*handle, session->call());
   if (!factor.ok()) return factor.status();
-  if (arguments.member && !factor->has_batch()) {
+  if (arguments.member && !factor->batch) {
     return absl::FailedPreconditionError(
         "--member: the factor is of a single matrix. Download it without --member");
   }
   if (arguments.member) return DownloadMember(session, *arguments.member, &files, *handle);
-  if (factor->has_batch()) {
+  if (factor->batch) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the factor is a batch of ", factor->batch().members(),
+        absl::StrCat("the factor is a batch of ", factor->batch->members,
                      " members. Select one with --member, counted from 0"));
   }
-  if (factor->has_sparse()) return DownloadSparse(session, &files, *handle);
-  v1::GetFactorsRequest request;
-  request.set_handle(*handle);
-  v1::GetFactorsHeader header;
+  if (factor->sparse) return DownloadSparse(session, &files, *handle);
+  DenseFactors downloaded;
   auto l = files.NewWriter("L");
   if (!l.ok()) return l.status();
   auto u = files.NewWriter("U");
   if (!u.ok()) return u.status();
-  DenseFactorFiles factors(*std::move(l), *std::move(u), &header);
-  absl::Status status = session->client().GetFactors(request, &header, &factors, session->call());
+  DenseFactorFiles factors(*std::move(l), *std::move(u), &downloaded);
+  absl::Status status =
+      session->client().Download(*handle, &downloaded, &factors, false, session->call());
   if (status.ok()) status = factors.Close();
-  if (status.ok()) status = WriteVectors(&files, header);
+  if (status.ok()) status = WriteVectors(&files, downloaded);
   if (status.ok()) status = files.Close();
   if (!status.ok()) return status;
   session->Print(Json{{"files", files.names()},
-                      {"row_scales", header.row_scales()},
-                      {"col_scales", header.col_scales()},
-                      {"factor", ToJson(header.factor())}});
+                      {"row_scales", downloaded.row_scales},
+                      {"col_scales", downloaded.col_scales},
+                      {"factor", ToJson(downloaded.factor)}});
   return absl::OkStatus();
 }
 

@@ -18,8 +18,8 @@ namespace {
 
 struct FactorArguments {
   MatrixArgument matrix;
-  v1::FactorizeOptions options;
-  v1::CacheOptions cache;
+  FactorOptions options;
+  CacheOptions cache;
   std::string factor;  // if not empty: handle or name of the factor to replace
   bool values_only = false;
   bool replace_if_singular = false;
@@ -44,55 +44,55 @@ absl::StatusOr<SparseValues> ReadSparseValues(Session* session, const std::strin
   if (!packed.ok()) return packed.status();
   const auto factor = session->client().Describe(handle, session->call());
   if (!factor.ok()) return factor.status();
-  auto values = packed->Values().As(factor->matrix_dtype());
+  auto values = packed->Values().As(factor->matrix_dtype.value_or(Dtype::kFloat64));
   if (values.ok()) return SparseValues{*std::move(values), packed->PatternDigest()};
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": the file is complex, the factor's matrix is real. Omit --values-only"));
 }
 
-absl::StatusOr<v1::Factor> SendValues(Session* session, const FactorArguments& arguments,
-                                      v1::RefactorizeHeader header) {
-  const auto read = ReadSparseValues(session, arguments.matrix.path, header.handle());
+absl::StatusOr<FactorDescription> SendValues(Session* session, const FactorArguments& arguments,
+                                             const std::string& handle,
+                                             const RefactorOptions& options) {
+  const auto read = ReadSparseValues(session, arguments.matrix.path, handle);
   if (!read.ok()) return read.status();
-  const client::MatrixSource source = WithType(read->values.dtype, [&](auto type) {
-    return client::MatrixSource::SparseValues(ElementsOf<decltype(type)>(read->values),
-                                              read->pattern_digest);
+  const MatrixSource source = WithType(read->values.dtype, [&](auto type) {
+    return MatrixSource::SparseValues(ElementsOf<decltype(type)>(read->values),
+                                      read->pattern_digest);
   });
-  return WithProgressBar(*session, [&](const client::CallOptions& call) {
-    return session->client().Refactorize(source, std::move(header), call);
+  return WithProgressBar(*session, [&](const CallOptions& call) {
+    return session->client().Refactor(handle, source, options, call);
   });
 }
 
-absl::StatusOr<v1::Factor> Send(Session* session, const FactorArguments& arguments) {
-  v1::RefactorizeHeader header;
+absl::StatusOr<FactorDescription> Send(Session* session, const FactorArguments& arguments) {
+  const RefactorOptions options{arguments.options, arguments.replace_if_singular};
+  std::string replaced;
   if (!arguments.factor.empty()) {
     auto handle = session->Handle(arguments.factor);
     if (!handle.ok()) return handle.status();
-    header.set_handle(*std::move(handle));
+    replaced = *std::move(handle);
   }
-  *header.mutable_options() = arguments.options;
-  header.set_replace_if_singular(arguments.replace_if_singular);
-  if (arguments.values_only) return SendValues(session, arguments, std::move(header));
+  if (arguments.values_only) return SendValues(session, arguments, replaced, options);
   const auto matrix =
       MatrixInput::Open(arguments.matrix.path, arguments.matrix.dtype, session->deadline());
   if (!matrix.ok()) return matrix.status();
-  return WithProgressBar(*session, [&](const client::CallOptions& call) {
+  return WithProgressBar(*session, [&](const CallOptions& call) {
     return arguments.factor.empty()
-               ? session->client().Factorize(matrix->Source(), arguments.options, arguments.cache,
-                                             call)
-               : session->client().Refactorize(matrix->Source(), std::move(header), call);
+               ? session->client().Factor(matrix->Source(), arguments.options, arguments.cache,
+                                          call)
+               : session->client().Refactor(replaced, matrix->Source(), options, call);
   });
 }
 
 absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
-  const absl::StatusOr<v1::Factor> factor = Send(session, arguments);
+  const absl::StatusOr<FactorDescription> factor = Send(session, arguments);
   const bool singular =
-      factor.ok() ? factor->info() > 0 : client::Reason(factor.status()) == "SINGULAR_MATRIX";
+      factor.ok() ? factor->info > 0 : Reason(factor.status()) == "SINGULAR_MATRIX";
   if (singular && arguments.fail_singular) session->ExitWith(kSingular);
   if (!factor.ok()) return factor.status();
   session->Print(ToJson(*factor));
   if (singular) {
-    session->Warn(absl::StrCat("the factor is singular (info ", factor->info(),
+    session->Warn(absl::StrCat("the factor is singular (info ", factor->info,
                                "): no system can be solved with this factor"));
   }
   WarnOf(session, *factor);

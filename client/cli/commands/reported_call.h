@@ -21,17 +21,17 @@ namespace crout::cli {
 template <class F>
 auto WithProgressBar(const Session& session, F&& send) {
   ProgressBar bar;
-  client::CallOptions call = session.call();
-  call.on_progress = [&](const client::ProgressUpdate& update) { bar.Update(update); };
+  CallOptions call = session.call();
+  call.on_progress = [&](const ProgressUpdate& update) { bar.Update(update); };
   return std::forward<F>(send)(call);
 }
 
 // Prints the warnings of a result. An inaccurate result sets the exit code to kNotAccurate.
 template <class Result>
 void WarnOf(Session* session, const Result& result) {
-  for (const std::string& text : client::WarningTexts(result)) session->Warn(text);
-  if constexpr (requires { client::IsInaccurate(result); }) {
-    if (client::IsInaccurate(result)) session->ExitWith(kNotAccurate);
+  for (const std::string& text : WarningTexts(result)) session->Warn(text);
+  if constexpr (requires { IsInaccurate(result); }) {
+    if (IsInaccurate(result)) session->ExitWith(kNotAccurate);
   }
 }
 
@@ -39,7 +39,7 @@ void WarnOf(Session* session, const Result& result) {
 // result cannot be written to `output`, warns about the factor (Session::WarnIfKept).
 template <class Result>
 absl::Status ReportWithFactor(Session* session, const absl::StatusOr<Result>& result,
-                              const v1::Factor& factor, ArrayFileSink* output) {
+                              const FactorDescription& factor, ArrayFileSink* output) {
   absl::Status status = result.status();
   if (status.ok()) status = output->Close();
   if (!status.ok()) {

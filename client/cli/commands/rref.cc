@@ -14,7 +14,7 @@ namespace {
 
 struct RrefArguments {
   MatrixArgument matrix;
-  v1::ReduceToEchelonFormHeader header;
+  RrefOptions options;
   OutputArgument output;
 };
 
@@ -23,8 +23,8 @@ absl::Status RunRref(Session* session, const RrefArguments& arguments) {
                                                  session->deadline());
   if (!matrix.ok()) return matrix.status();
   ArrayFileSink r = arguments.output.Open(session);
-  const auto result = WithProgressBar(*session, [&](const client::CallOptions& call) {
-    return session->client().ReduceToEchelonForm(matrix->Source(), arguments.header, &r, call);
+  const auto result = WithProgressBar(*session, [&](const CallOptions& call) {
+    return session->client().Rref(matrix->Source(), arguments.options, &r, call);
   });
   if (!result.ok()) return result.status();
   if (absl::Status closed = r.Close(); !closed.ok()) return closed;
@@ -37,24 +37,24 @@ absl::Status RunRref(Session* session, const RrefArguments& arguments) {
 
 void AddRrefCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<RrefArguments>();
-  v1::ReduceToEchelonFormHeader* header = &arguments->header;
+  RrefOptions* const options = &arguments->options;
   CLI::App* rref = session->AddCommand(
       app, "rref", "Compute the reduced row echelon form, rank and pivot columns of a matrix",
       [=] { return RunRref(session, *arguments); });
   AddMatrixArgument(rref, &arguments->matrix)->required();
   BeginSection(rref, "Method");
   rref->add_option_function<int64_t>(
-          "--augmented", [=](int64_t columns) { header->set_augmented_columns(columns); },
+          "--augmented", [=](int64_t columns) { options->augmented_columns = columns; },
           "Number of trailing columns that are right-hand sides; they contain no pivots [default: "
           "0]")
       ->check(NotNegative<int64_t>());
   rref->add_option_function<double>(
-          "--tolerance", [=](double tolerance) { header->set_tolerance(tolerance); },
+          "--tolerance", [=](double tolerance) { options->tolerance = tolerance; },
           "Largest magnitude that is treated as zero, absolute [default: max(m, n) eps ||A||_inf, "
           "adjusted for growth]")
       ->check(NotNegative<double>());
   rref->add_option_function<std::string>(
-          "--device", [=](const std::string& name) { header->set_device(name); }, kDeviceHelp)
+          "--device", [=](const std::string& name) { options->device = name; }, kDeviceHelp)
       ->type_name("DEVICE");
   AddOutputOptions(rref, "the echelon form", &arguments->output);
 }

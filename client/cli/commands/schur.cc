@@ -17,7 +17,7 @@ namespace {
 
 struct SchurArguments {
   MatrixArgument matrix;
-  v1::ComputeSchurComplementHeader header;
+  SchurOptions options;
   OutputArgument output;
 };
 
@@ -26,10 +26,9 @@ absl::Status RunSchur(Session* session, const SchurArguments& arguments) {
                                                  session->deadline());
   if (!matrix.ok()) return matrix.status();
   ArrayFileSink s = arguments.output.Open(session);
-  v1::Factor factor;
-  const auto result = WithProgressBar(*session, [&](const client::CallOptions& call) {
-    return session->client().ComputeSchurComplement(matrix->Source(), arguments.header, &factor, &s,
-                                                    call);
+  FactorDescription factor;
+  const auto result = WithProgressBar(*session, [&](const CallOptions& call) {
+    return session->client().Schur(matrix->Source(), arguments.options, &factor, &s, call);
   });
   return ReportWithFactor(session, result, factor, &s);
 }
@@ -38,7 +37,7 @@ absl::Status RunSchur(Session* session, const SchurArguments& arguments) {
 
 void AddSchurCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<SchurArguments>();
-  v1::ComputeSchurComplementHeader* header = &arguments->header;
+  SchurOptions* const options = &arguments->options;
   CLI::App* schur = session->AddCommand(
       app, "schur",
       "Compute a Schur complement: of the leading block, whose factor is cached, or of selected "
@@ -49,16 +48,13 @@ void AddSchurCommand(CLI::App* app, Session* session) {
   CLI::Option* const leading =
       schur
           ->add_option_function<int64_t>(
-              "--leading", [=](int64_t order) { header->set_leading_order(order); },
+              "--leading", [=](int64_t order) { options->leading_order = order; },
               "Order of the leading block, which is eliminated")
           ->check(NotNegative<int64_t>());
   CLI::Option* const keep =
       schur
           ->add_option_function<std::vector<int32_t>>(
-              "--keep",
-              [=](const std::vector<int32_t>& unknowns) {
-                header->mutable_keep()->Assign(unknowns.begin(), unknowns.end());
-              },
+              "--keep", [=](const std::vector<int32_t>& unknowns) { options->keep = unknowns; },
               "Unknowns of a sparse matrix that are not eliminated, counted from 0: K,L,... in the "
               "order of the rows of the complement")
           ->delimiter(',')
@@ -69,9 +65,9 @@ void AddSchurCommand(CLI::App* app, Session* session) {
   });
   AddOutputOptions(schur, "the Schur complement", &arguments->output);
   BeginSection(schur, "Method");
-  AddSolverOption(schur, [=](v1::Solver solver) { header->set_solver(solver); });
-  AddFactorizeOptions(schur, header->mutable_options());
-  AddCacheOptions(schur, header->mutable_cache());
+  AddSolverOption(schur, [=](Solver solver) { options->solver = solver; });
+  AddFactorizeOptions(schur, &options->factor);
+  AddCacheOptions(schur, &options->cache);
 }
 
 }  // namespace crout::cli

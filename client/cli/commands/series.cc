@@ -44,19 +44,19 @@ void AddInputs(CLI::App* series, SeriesArguments* arguments) {
 
 void AddSeriesOptions(CLI::App* series, SeriesArguments* arguments) {
   BeginSection(series, "Method");
-  v1::SolveSeriesHeader* header = &arguments->header;
-  AddEnumOption<v1::SeriesStrategy>(
-      series, "--strategy", [=](v1::SeriesStrategy strategy) { header->set_strategy(strategy); },
+  SeriesOptions* const options = &arguments->options;
+  AddEnumOption<SeriesStrategy>(
+      series, "--strategy", [=](SeriesStrategy strategy) { options->strategy = strategy; },
       "reuse: GMRES with the current factor; refactor: a new factor for each matrix; update: "
       "low-rank changes applied to the current factor; auto: the strategy with the least "
       "expected cost [default: auto]");
   BeginSection(series, "Accuracy");
   series->add_option_function<double>(
-      "--accuracy", [=](double accuracy) { header->set_accuracy(accuracy); },
+      "--accuracy", [=](double accuracy) { options->accuracy = accuracy; },
       "Largest backward error of a solution, in [0, 1) [default: sqrt(n) times the unit "
       "roundoff]");
   BeginSection(series, "Method");
-  AddOperationFlags(series, [=](v1::Operation op) { header->set_operation(op); });
+  AddOperationFlags(series, [=](Operation op) { options->operation = op; });
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ void AddSeriesCommand(CLI::App* app, Session* session) {
   CLI::Option* keep =
       series->add_flag("--keep", arguments->keep, "Keep the last factor in the cache")
           ->excludes(start);
-  AddCacheOptions(series, arguments->header.mutable_cache());
+  AddCacheOptions(series, &arguments->options.cache);
   for (const char* option : {"--lease", "--name"}) series->get_option(option)->needs(keep);
   BeginSection(series, "Output");
   series
@@ -97,7 +97,7 @@ void AddSeriesCommand(CLI::App* app, Session* session) {
   series->add_flag(
       "--fail-singular", arguments->fail_singular,
       absl::StrCat("Exit with ", kSingular, " after the last step if a matrix was singular"));
-  AddFactorizeOptions(series, arguments->header.mutable_options());
+  AddFactorizeOptions(series, &arguments->options.factor);
   // SolveSeries refuses these options.
   for (const char* option : {"--drop-matrix", "--condition", "--determinant"}) {
     series->remove_option(series->get_option(option));

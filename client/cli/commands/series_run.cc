@@ -48,13 +48,13 @@ absl::Status SeriesRun::Run() {
   if (!steps.ok()) return steps.status();
   steps_ = *std::move(steps);
   if (absl::Status status = CheckSteps(); !status.ok()) return status;
-  v1::SolveSeriesHeader header = arguments_.header;
+  SeriesOptions options = arguments_.options;
   if (!arguments_.start.empty()) {
-    header.clear_cache();
+    options.cache = {};
     auto handle = session_->Handle(arguments_.start);
     if (!handle.ok()) return handle.status();
     if (absl::Status status = Describe(*handle); !status.ok()) return status;
-    header.set_handle(*std::move(handle));
+    options.handle = *std::move(handle);
   }
   if (!arguments_.output.empty() && arguments_.output != "-") {
     std::error_code error;
@@ -69,10 +69,10 @@ absl::Status SeriesRun::Run() {
     common_rhs_ = *std::move(rhs);
   }
   call_ = session_->call();
-  call_.on_progress = [this](const client::ProgressUpdate& update) { bar_->Update(update); };
+  call_.on_progress = [this](const ProgressUpdate& update) { bar_->Update(update); };
   // Not owned: the session owns the client.
-  const std::shared_ptr<client::Client> client(&session_->client(), [](client::Client*) {});
-  series_.emplace(client, std::move(header), call_);
+  const std::shared_ptr<Client> client(&session_->client(), [](Client*) {});
+  series_.emplace(client, std::move(options), call_);
   if (arguments_.keep) series_->KeepFactor();
   if (arguments_.output == "-") {
     x_.emplace("-", arguments_.format);
@@ -116,8 +116,8 @@ absl::Status SeriesRun::RunStep(size_t index) {
     });
     return status;
   }
-  entry_digest_ = step->result.entry_digest();
-  if (step->result.solved()) {
+  entry_digest_ = step->result.entry_digest;
+  if (step->result.solved) {
     absl::Status closed = x.Close();
     if (closed.ok() && x_) closed = x_->Flush();
     if (!closed.ok()) return closed;
@@ -140,7 +140,7 @@ std::string SeriesRun::NamesOf(size_t index, absl::string_view message) const {
   return names.empty() || is_named ? "" : absl::StrCat(" (", absl::StrJoin(names, ", "), ")");
 }
 
-absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::MatrixSink* x) {
+absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, MatrixSink* x) {
   std::optional<MatrixInput> matrix;
   if (!step.matrix.empty()) {
     auto opened = MatrixInput::Open(step.matrix, arguments_.dtype, session_->deadline());
@@ -149,7 +149,7 @@ absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::Matri
     rows_ = matrix->Rows();
     dtype_ = matrix->dtype();
   }
-  std::optional<client::MatrixChange> change;
+  std::optional<MatrixChange> change;
   if (!step.change.paths().empty()) {
     auto read = ReadChange(step.change, dtype_, entry_digest_);
     if (!read.ok()) return read.status();
@@ -168,12 +168,11 @@ absl::StatusOr<SeriesStep> SeriesRun::Solve(const StepFiles& step, client::Matri
   return series_->Step(matrix->Source(), *rhs, x, *x0);
 }
 
-absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const client::MatrixSource& rhs,
-                                                 const client::MatrixSource* x0,
-                                                 client::MatrixSink* x) {
+absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const MatrixSource& rhs, const MatrixSource* x0,
+                                                 MatrixSink* x) {
   auto solved = series_->Step(rhs, x, x0);
   // The server may evict the matrix between steps; it is then sent again.
-  if (client::Reason(solved.status()) != "MATRIX_GONE" || last_matrix_.empty()) return solved;
+  if (Reason(solved.status()) != "MATRIX_GONE" || last_matrix_.empty()) return solved;
   const auto matrix = MatrixInput::Open(last_matrix_, arguments_.dtype, session_->deadline());
   if (!matrix.ok()) return matrix.status();
   return series_->Step(matrix->Source(), rhs, x, x0);
@@ -182,12 +181,12 @@ absl::StatusOr<SeriesStep> SeriesRun::SolveAgain(const client::MatrixSource& rhs
 absl::Status SeriesRun::Describe(const std::string& handle) {
   const auto factor = session_->client().Describe(handle, session_->call());
   if (!factor.ok()) return factor.status();
-  rows_ = factor->n();
-  dtype_ = factor->matrix_dtype();
+  rows_ = factor->n;
+  dtype_ = factor->matrix_dtype.value_or(Dtype::kFloat64);
   return absl::OkStatus();
 }
 
-absl::StatusOr<client::MatrixSource> SeriesRun::RhsOf(const StepFiles& step) {
+absl::StatusOr<MatrixSource> SeriesRun::RhsOf(const StepFiles& step) {
   if (!step.rhs.empty()) {
     auto rhs = ReadRhs(step.rhs, arguments_.dtype);
     if (!rhs.ok()) return rhs.status();
@@ -195,16 +194,16 @@ absl::StatusOr<client::MatrixSource> SeriesRun::RhsOf(const StepFiles& step) {
   }
   if (common_rhs_) return common_rhs_->Source();
   if (!rows_.ok()) return rows_.status();
-  return client::MatrixSource::Ones(*rows_, 1, dtype_);
+  return MatrixSource::Ones(*rows_, 1, dtype_);
 }
 
-absl::StatusOr<const client::MatrixSource*> SeriesRun::StartOf(const StepFiles& step,
-                                                               const client::MatrixSource& rhs) {
+absl::StatusOr<const MatrixSource*> SeriesRun::StartOf(const StepFiles& step,
+                                                       const MatrixSource& rhs) {
   if (step.x0.empty()) return nullptr;
-  v1::Dtype dtype = rhs.spec().dense().dtype();
+  Dtype dtype = rhs.dtype();
   if (IsComplex(ElementOf(dtype_))) {
-    const bool single = dtype == v1::DTYPE_FLOAT32 || dtype == v1::DTYPE_COMPLEX64;
-    dtype = single ? v1::DTYPE_COMPLEX64 : v1::DTYPE_COMPLEX128;
+    const bool single = dtype == Dtype::kFloat32 || dtype == Dtype::kComplex64;
+    dtype = single ? Dtype::kComplex64 : Dtype::kComplex128;
   }
   auto x0 = ReadRhs(step.x0, dtype);
   if (!x0.ok()) return x0.status();
@@ -220,7 +219,7 @@ absl::StatusOr<std::string> SeriesRun::OutputOf(size_t index) {
 }
 
 void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
-  const v1::SeriesResult& result = step.result;
+  const SeriesResult& result = step.result;
   const StepFiles& files = steps_.files()[index];
   Json json = {
       {"step", index}, {"matrix", steps_.Shown(files.matrix)}, {"rhs", steps_.Shown(files.rhs)}};
@@ -231,23 +230,22 @@ void SeriesRun::Report(size_t index, const SeriesStep& step, double seconds) {
   if (step.made) json["factor"] = ToJson(*step.made);
   const char* const header = "step  strategy  iterations  age  backward_error  seconds\n";
   session_->PrintLine(
-      json,
-      absl::StrFormat("%s%4d  %-8s  %10d  %3d  %-14s  %s\n", index == 0 ? header : "", index,
-                      json["strategy"].get<std::string>(),
-                      result.old_iterations() + result.new_iterations(), result.age(),
-                      result.solved() ? absl::StrFormat("%.2e", result.backward_error()) : "-",
-                      FormatSeconds(seconds)));
-  if (!result.solved()) {
+      json, absl::StrFormat("%s%4d  %-8s  %10d  %3d  %-14s  %s\n", index == 0 ? header : "", index,
+                            json["strategy"].get<std::string>(),
+                            result.old_iterations + result.new_iterations, result.age,
+                            result.solved ? absl::StrFormat("%.2e", result.backward_error) : "-",
+                            FormatSeconds(seconds)));
+  if (!result.solved) {
     session_->Warn(absl::StrCat("step ", index, ": the matrix is singular, so X is missing"));
-  } else if (absl::c_linear_search(result.warnings(), v1::WARNING_NEARLY_SINGULAR)) {
+  } else if (absl::c_linear_search(result.warnings, Warning::kNearlySingular)) {
     session_->Warn(
         absl::StrFormat("step %d: the matrix is nearly singular (condition at least %.3g); X "
                         "may have no correct digits",
-                        index, result.amplification()));
-  } else if (!result.accurate()) {
+                        index, result.amplification));
+  } else if (!result.accurate) {
     session_->Warn(
         absl::StrFormat("step %d: the backward error of X is %.3g, above the limit of %.3g", index,
-                        result.backward_error(), result.accuracy()));
+                        result.backward_error, result.accuracy));
     session_->ExitWith(kNotAccurate);
   }
 }

@@ -27,13 +27,13 @@ struct SeriesArguments {
   std::vector<std::string> paths;
   std::string rhs;
   bool ones = false;
-  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;
+  std::optional<Dtype> dtype;
   std::string start;
   bool keep = false;
   bool fail_singular = false;
   std::string output;
   FileFormat format = FileFormat::kMatrixMarket;
-  v1::SolveSeriesHeader header;
+  SeriesOptions options;
 };
 
 // Sends the steps in order, writes each X, and reports. For one run.
@@ -51,14 +51,13 @@ class SeriesRun {
   absl::Status RunStep(size_t index);
   // Returns the step's files in parentheses, unless `message` names one of them.
   std::string NamesOf(size_t index, absl::string_view message) const;
-  absl::StatusOr<SeriesStep> Solve(const StepFiles& step, client::MatrixSink* x);
+  absl::StatusOr<SeriesStep> Solve(const StepFiles& step, MatrixSink* x);
   // Solves with the matrix of an earlier step; the first step uses the matrix of --start.
-  absl::StatusOr<SeriesStep> SolveAgain(const client::MatrixSource& rhs,
-                                        const client::MatrixSource* x0, client::MatrixSink* x);
-  absl::StatusOr<client::MatrixSource> RhsOf(const StepFiles& step);
+  absl::StatusOr<SeriesStep> SolveAgain(const MatrixSource& rhs, const MatrixSource* x0,
+                                        MatrixSink* x);
+  absl::StatusOr<MatrixSource> RhsOf(const StepFiles& step);
   // The initial guess of a step in X's type; null if it has none.
-  absl::StatusOr<const client::MatrixSource*> StartOf(const StepFiles& step,
-                                                      const client::MatrixSource& rhs);
+  absl::StatusOr<const MatrixSource*> StartOf(const StepFiles& step, const MatrixSource& rhs);
   // Sets rows_ and dtype_ from the factor of --start.
   absl::Status Describe(const std::string& handle);
   // Output file of X of a step; empty: none.
@@ -71,12 +70,12 @@ class SeriesRun {
   std::string last_matrix_;           // file of the server's current matrix; empty after a change
   std::string entry_digest_;          // digest of the last matrix, from the last result
   absl::StatusOr<int64_t> rows_ = 0;  // rows of the last matrix, if its file declares them
-  v1::Dtype dtype_ = v1::DTYPE_FLOAT64;
+  Dtype dtype_ = Dtype::kFloat64;
   std::optional<Array> common_rhs_;
   std::optional<Array> rhs_;  // B of the current step; the next two hold its initial guess
   std::optional<Array> x0_;
-  std::optional<client::MatrixSource> x0_source_;
-  client::CallOptions call_;
+  std::optional<MatrixSource> x0_source_;
+  CallOptions call_;
   ProgressBar* bar_ = nullptr;  // bar of the current step
   std::optional<Series> series_;
   std::optional<ArrayFiles> x_;  // files of all X; nullopt: X is not written

@@ -43,7 +43,7 @@ absl::Status RunDevices(Session* session) {
 }
 
 absl::Status RunStatus(Session* session) {
-  client::CallOptions call = session->call();
+  CallOptions call = session->call();
   // A health check: a server that does not answer in time counts as absent.
   if (!call.timeout) call.timeout = absl::Seconds(5);
   const auto info = session->client().ServerInfo(call);
@@ -57,7 +57,7 @@ absl::Status RunStatus(Session* session) {
                        FormatObjects({"name", "healthy", "streams_busy", "queue_depth",
                                       "reserved_bytes", "budget_bytes"},
                                      json["devices"]);
-  if (!info->tenants().empty()) {
+  if (!info->tenants.empty()) {
     report +=
         "\n" + FormatObjects({"tenant", "cached_factors", "device_bytes", "host_bytes", "calls"},
                              json["tenants"]);
@@ -66,18 +66,15 @@ absl::Status RunStatus(Session* session) {
   return absl::OkStatus();
 }
 
-absl::Status RunEstimate(Session* session, const std::string& factor,
-                         v1::EstimateFactorizeRequest request) {
+absl::Status RunEstimate(Session* session, const std::string& factor, EstimateRequest request) {
   if (!factor.empty()) {
     const auto handle = session->Handle(factor);
     if (!handle.ok()) return handle.status();
-    request.set_handle(*handle);
+    request.handle = *handle;
   }
   const auto estimate = session->client().Estimate(request, session->call());
   if (!estimate.ok()) return estimate.status();
-  Json json = ToJson(*estimate);
-  if (estimate->precision() == v1::FACTOR_PRECISION_UNSPECIFIED) json.erase("precision");
-  session->Print(json);
+  session->Print(ToJson(*estimate));
   return absl::OkStatus();
 }
 
@@ -94,16 +91,16 @@ void AddServerCommands(CLI::App* app, Session* session) {
       "Show the version, limits and load of the server; the default of --timeout is 5s",
       [=] { return RunStatus(session); });
 
-  const auto request = std::make_shared<v1::EstimateFactorizeRequest>();
+  const auto request = std::make_shared<EstimateRequest>();
   const auto factor = std::make_shared<std::string>();
   CLI::App* estimate =
       session->AddCommand(app, "estimate", "Predict the memory and time of a factorization",
                           [=] { return RunEstimate(session, *factor, *request); });
   CLI::Option* n = estimate->add_option_function<int64_t>(
-      "n", [=](const int64_t& n) { request->set_n(n); }, "Order of the matrix");
+      "n", [=](const int64_t& n) { request->n = n; }, "Order of the matrix");
   BeginSection(estimate, "Input");
   CLI::Option* nnz = estimate->add_option_function<int64_t>(
-      "--nnz", [=](const int64_t& nnz) { request->set_nnz(nnz); },
+      "--nnz", [=](const int64_t& nnz) { request->nnz = nnz; },
       "Entries of a sparse matrix, both triangles of a symmetric one counted [default: a dense "
       "matrix]");
   CLI::Option* from = estimate->add_option("--factor", *factor,
@@ -113,10 +110,10 @@ void AddServerCommands(CLI::App* app, Session* session) {
   estimate->parse_complete_callback([=] {
     if (n->empty() && from->empty()) throw CLI::RequiredError("n, or --factor");
   });
-  AddEnumOption<v1::Dtype>(
-      estimate, "--dtype", [=](v1::Dtype dtype) { request->set_matrix_dtype(dtype); },
+  AddEnumOption<Dtype>(
+      estimate, "--dtype", [=](Dtype dtype) { request->dtype = dtype; },
       "Type of the matrix [default: f64]");
-  AddFactorizeOptions(estimate, request->mutable_options());
+  AddFactorizeOptions(estimate, &request->factor);
 }
 
 }  // namespace crout::cli

@@ -16,16 +16,16 @@ namespace crout::cli {
 namespace {
 
 struct SolveArguments {
-  std::string factor;                       // solve
-  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // for solve, if given
-  MatrixArgument matrix;  // for lu; its dtype, if given, also applies to the right-hand side
-  v1::FactorizeOptions factorize;
-  v1::CacheOptions cache;
+  std::string factor;          // solve
+  std::optional<Dtype> dtype;  // for solve, if given
+  MatrixArgument matrix;       // for lu; its dtype, if given, also applies to the right-hand side
+  FactorOptions factorize;
+  CacheOptions cache;
   bool keep = false;
   std::string rhs_path;
   bool ones = false;
   int64_t nrhs = 1;
-  v1::SolveOptions options;
+  SolveOptions options;
   OutputArgument output;
 };
 
@@ -52,23 +52,22 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
 }
 
 // Returns ones if requested, otherwise the matrix of the file, which is stored in `file`.
-absl::StatusOr<client::MatrixSource> Rhs(
-    const Session& session, const SolveArguments& arguments, v1::Dtype dtype,
-    std::optional<MatrixInput>* file,
-    absl::FunctionRef<absl::StatusOr<client::MatrixSource>()> ones) {
+absl::StatusOr<MatrixSource> Rhs(const Session& session, const SolveArguments& arguments,
+                                 std::optional<Dtype> dtype, std::optional<MatrixInput>* file,
+                                 absl::FunctionRef<absl::StatusOr<MatrixSource>()> ones) {
   if (arguments.ones) return ones();
   auto input = MatrixInput::OpenByColumns(arguments.rhs_path, dtype, session.deadline());
   if (!input.ok()) return input.status();
   return file->emplace(*std::move(input)).Source();
 }
 
-absl::StatusOr<client::MatrixSource> OnesFor(Session* session, const std::string& handle,
-                                             const SolveArguments& arguments) {
-  const bool given = arguments.dtype != v1::DTYPE_UNSPECIFIED;
+absl::StatusOr<MatrixSource> OnesFor(Session* session, const std::string& handle,
+                                     const SolveArguments& arguments) {
   const auto factor = session->client().Describe(handle, session->call());
   if (!factor.ok()) return factor.status();
-  return client::MatrixSource::Ones(factor->n(), arguments.nrhs,
-                                    given ? arguments.dtype : factor->matrix_dtype());
+  return MatrixSource::Ones(
+      factor->n, arguments.nrhs,
+      arguments.dtype ? *arguments.dtype : factor->matrix_dtype.value_or(Dtype::kFloat64));
 }
 
 absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
@@ -79,7 +78,7 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
                        [&] { return OnesFor(session, *handle, arguments); });
   if (!rhs.ok()) return rhs.status();
   ArrayFileSink x = arguments.output.Open(session);
-  const auto result = WithProgressBar(*session, [&](const client::CallOptions& call) {
+  const auto result = WithProgressBar(*session, [&](const CallOptions& call) {
     return session->client().Solve(*handle, *rhs, arguments.options, &x, call);
   });
   if (!result.ok()) return result.status();
@@ -96,21 +95,18 @@ absl::Status RunLu(Session* session, const SolveArguments& arguments) {
   if (!matrix.ok()) return matrix.status();
   std::optional<MatrixInput> file;
   const auto rhs = Rhs(*session, arguments, arguments.matrix.dtype, &file,
-                       [&]() -> absl::StatusOr<client::MatrixSource> {
+                       [&]() -> absl::StatusOr<MatrixSource> {
                          const auto rows = matrix->Rows();
                          if (!rows.ok()) return rows.status();
-                         return client::MatrixSource::Ones(*rows, arguments.nrhs, matrix->dtype());
+                         return MatrixSource::Ones(*rows, arguments.nrhs, matrix->dtype());
                        });
   if (!rhs.ok()) return rhs.status();
-  v1::FactorizeAndSolveHeader header;
-  *header.mutable_options() = arguments.factorize;
-  *header.mutable_solve() = arguments.options;
-  if (arguments.keep) *header.mutable_cache() = arguments.cache;
+  FactorAndSolveOptions options{.factor = arguments.factorize, .solve = arguments.options};
+  if (arguments.keep) options.cache = arguments.cache;
   ArrayFileSink x = arguments.output.Open(session);
-  v1::Factor factor;
-  const auto result = WithProgressBar(*session, [&](const client::CallOptions& call) {
-    return session->client().FactorizeAndSolve(matrix->Source(), *rhs, std::move(header), &factor,
-                                               &x, call);
+  FactorDescription factor;
+  const auto result = WithProgressBar(*session, [&](const CallOptions& call) {
+    return session->client().FactorAndSolve(matrix->Source(), *rhs, options, &factor, &x, call);
   });
   return ReportWithFactor(session, result, factor, &x);
 }

@@ -31,18 +31,17 @@ std::string Bar(double part, double whole, Format format) {
 std::string Count(double value) { return absl::StrCat(static_cast<int64_t>(value)); }
 
 // The server sorts tenants by their bytes, most first.
-std::string TenantTable(const v1::GetServerInfoResponse& info) {
+std::string TenantTable(const ServerInfo& info) {
   std::vector<std::vector<std::string>> rows;
-  for (const v1::TenantLoad& load : info.tenants()) {
+  for (const TenantUsage& load : info.tenants) {
     if (rows.size() == kTopTenants) break;
-    rows.push_back({Printable(load.tenant()), absl::StrCat(load.cached_factors()),
-                    FormatBytes(static_cast<double>(load.device_bytes())),
-                    FormatBytes(static_cast<double>(load.host_bytes())),
-                    absl::StrCat(load.calls())});
+    rows.push_back({Printable(load.tenant), absl::StrCat(load.cached_factors),
+                    FormatBytes(static_cast<double>(load.device_bytes)),
+                    FormatBytes(static_cast<double>(load.host_bytes)), absl::StrCat(load.calls)});
   }
   std::string table =
       FormatTable({"tenant", "factors", "on devices", "in host memory", "calls"}, rows);
-  const size_t more = static_cast<size_t>(info.tenants_size()) - rows.size();
+  const size_t more = info.tenants.size() - rows.size();
   if (more > 0) absl::StrAppend(&table, "and ", more, " more\n");
   return table;
 }
@@ -73,28 +72,26 @@ absl::Status RunTop(Session* session, const TopArguments& arguments) {
 
 }  // namespace
 
-std::string TopView(const std::string& server, const v1::GetServerInfoResponse& info,
-                    absl::Time now) {
-  const absl::Duration up =
-      absl::Trunc(now - absl::FromUnixSeconds(info.start_time().seconds()), absl::Seconds(1));
+std::string TopView(const std::string& server, const ServerInfo& info, absl::Time now) {
+  const absl::Duration up = absl::Trunc(now - info.start_time.value_or(now), absl::Seconds(1));
   std::string view =
-      absl::StrCat(Printable(server), "  croutd ", Printable(info.version()), "  up ",
-                   absl::FormatDuration(up), info.draining() ? "  draining" : "", "\n");
-  absl::StrAppend(&view, "cache  ", info.cached_factors(),
-                  info.cached_factors() == 1 ? " factor" : " factors", "  host memory ",
-                  Bar(static_cast<double>(info.host_reserved_bytes()),
-                      static_cast<double>(info.host_budget_bytes()), FormatBytes),
+      absl::StrCat(Printable(server), "  croutd ", Printable(info.version), "  up ",
+                   absl::FormatDuration(up), info.draining ? "  draining" : "", "\n");
+  absl::StrAppend(&view, "cache  ", info.cached_factors,
+                  info.cached_factors == 1 ? " factor" : " factors", "  host memory ",
+                  Bar(static_cast<double>(info.host_reserved_bytes),
+                      static_cast<double>(info.host_budget_bytes), FormatBytes),
                   "\n\n");
   std::vector<std::vector<std::string>> rows;
-  for (const v1::DeviceStatus& device : info.devices()) {
-    rows.push_back({Printable(device.name()), Bar(device.streams_busy(), device.streams(), Count),
-                    absl::StrCat(device.queue_depth(), " of ", info.limits().queue_capacity()),
-                    Bar(static_cast<double>(device.reserved_bytes()),
-                        static_cast<double>(device.budget_bytes()), FormatBytes),
-                    device.healthy() ? Printable(device.description()) : "fenced off"});
+  for (const DeviceStatus& device : info.devices) {
+    rows.push_back({Printable(device.name), Bar(device.streams_busy, device.streams, Count),
+                    absl::StrCat(device.queue_depth, " of ", info.limits.queue_capacity),
+                    Bar(static_cast<double>(device.reserved_bytes),
+                        static_cast<double>(device.budget_bytes), FormatBytes),
+                    device.healthy ? Printable(device.description) : "fenced off"});
   }
   absl::StrAppend(&view, FormatTable({"device", "streams busy", "queued", "memory", ""}, rows));
-  return info.tenants().empty() ? view : absl::StrCat(view, "\n", TenantTable(info));
+  return info.tenants.empty() ? view : absl::StrCat(view, "\n", TenantTable(info));
 }
 
 std::string EndLines(absl::string_view view) {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "crout/v1/factorization_service.pb.h"
+#include "crout/results.h"
 
 namespace crout::cli {
 
@@ -18,8 +18,7 @@ inline constexpr size_t kTopTenants = 20;
 
 // Returns plain text: a line for the server, a line for its cache, a line for each device with bars
 // for streams and memory, and a line for each tenant.
-std::string TopView(const std::string& server, const v1::GetServerInfoResponse& info,
-                    absl::Time now);
+std::string TopView(const std::string& server, const ServerInfo& info, absl::Time now);
 
 // Adds an erase-to-end-of-line sequence to each line of `view`, for a terminal that showed another
 // view.

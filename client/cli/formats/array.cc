@@ -35,13 +35,13 @@ std::vector<std::byte> Converted(Element element, absl::Span<const std::byte> by
 
 }  // namespace
 
-Element ElementOf(v1::Dtype dtype) {
+Element ElementOf(Dtype dtype) {
   switch (dtype) {
-    case v1::DTYPE_FLOAT32:
+    case Dtype::kFloat32:
       return Element::kFloat32;
-    case v1::DTYPE_COMPLEX64:
+    case Dtype::kComplex64:
       return Element::kComplex64;
-    case v1::DTYPE_COMPLEX128:
+    case Dtype::kComplex128:
       return Element::kComplex128;
     default:
       return Element::kFloat64;
@@ -63,14 +63,14 @@ size_t SizeOf(Element element) {
   }
 }
 
-client::MatrixSource Array::Source() const {
+MatrixSource Array::Source() const {
   return WithType(dtype, [&](auto type) {
-    return client::MatrixSource::Dense(ElementsOf<decltype(type)>(*this), rows, cols, layout);
+    return MatrixSource::Dense(ElementsOf<decltype(type)>(*this), rows, cols, layout);
   });
 }
 
 std::complex<double> Array::At(int64_t row, int64_t col) const {
-  const int64_t index = layout == v1::LAYOUT_ROW_MAJOR ? row * cols + col : row + col * rows;
+  const int64_t index = layout == StorageOrder::kRowMajor ? row * cols + col : row + col * rows;
   const Element element = ElementOf(dtype);
   return WithElement(element, &bytes[static_cast<size_t>(index) * SizeOf(element)], [](auto value) {
     return std::complex<double>(static_cast<double>(std::real(value)),
@@ -79,8 +79,8 @@ std::complex<double> Array::At(int64_t row, int64_t col) const {
 }
 
 Array Array::ByColumns() && {
-  if (layout == v1::LAYOUT_COLUMN_MAJOR) return std::move(*this);
-  layout = v1::LAYOUT_COLUMN_MAJOR;
+  if (layout == StorageOrder::kColumnMajor) return std::move(*this);
+  layout = StorageOrder::kColumnMajor;
   if (rows <= 1 || cols <= 1) return std::move(*this);
   const size_t size = SizeOf(ElementOf(dtype));
   const auto m = static_cast<size_t>(rows), n = static_cast<size_t>(cols);
@@ -94,7 +94,7 @@ Array Array::ByColumns() && {
   return std::move(*this);
 }
 
-absl::StatusOr<Array> Array::As(v1::Dtype wanted) && {
+absl::StatusOr<Array> Array::As(Dtype wanted) && {
   if (wanted == dtype) return std::move(*this);
   const Element from = ElementOf(dtype);
   if (IsComplex(from) && !IsComplex(ElementOf(wanted))) {
@@ -105,11 +105,10 @@ absl::StatusOr<Array> Array::As(v1::Dtype wanted) && {
   return std::move(*this);
 }
 
-client::MatrixSource SparseArray::Source() const {
+MatrixSource SparseArray::Source() const {
   return WithType(values.dtype, [&](auto type) {
     using T = decltype(type);
-    return client::MatrixSource::Coordinates<T, int32_t>(ElementsOf<T>(values), row, col, rows,
-                                                         cols);
+    return MatrixSource::Coordinates<T, int32_t>(ElementsOf<T>(values), row, col, rows, cols);
   });
 }
 
@@ -123,7 +122,7 @@ std::string SparseArray::EntryDigest() const {
   return DigestText(digest);
 }
 
-absl::StatusOr<SparseArray> SparseArray::As(v1::Dtype wanted) && {
+absl::StatusOr<SparseArray> SparseArray::As(Dtype wanted) && {
   auto converted = std::move(values).As(wanted);
   if (!converted.ok()) return converted.status();
   values = *std::move(converted);

@@ -15,14 +15,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "crout/matrix_source.h"
-#include "crout/v1/matrix.pb.h"
 
 namespace crout::cli {
 
 // Element types of files: those of the contract, and integers for permutations.
 enum class Element { kFloat32, kFloat64, kComplex64, kComplex128, kInt64 };
 
-Element ElementOf(v1::Dtype dtype);  // float64 if unspecified
+Element ElementOf(Dtype dtype);
 bool IsComplex(Element element);
 size_t SizeOf(Element element);
 
@@ -50,13 +49,13 @@ auto WithElement(Element element, const std::byte* at, F f) {
 
 // Calls f with a zero of the type `dtype`; float64 if unspecified.
 template <class F>
-auto WithType(v1::Dtype dtype, F f) {
+auto WithType(Dtype dtype, F f) {
   switch (dtype) {
-    case v1::DTYPE_FLOAT32:
+    case Dtype::kFloat32:
       return f(float{});
-    case v1::DTYPE_COMPLEX64:
+    case Dtype::kComplex64:
       return f(std::complex<float>{});
-    case v1::DTYPE_COMPLEX128:
+    case Dtype::kComplex128:
       return f(std::complex<double>{});
     default:
       return f(double{});
@@ -94,19 +93,19 @@ class ElementDecoder {
 
 // rows * cols elements, packed in the order of `layout`.
 struct Array {
-  v1::Dtype dtype = v1::DTYPE_FLOAT64;
-  v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR;
+  Dtype dtype = Dtype::kFloat64;
+  StorageOrder layout = StorageOrder::kColumnMajor;
   int64_t rows = 0;
   int64_t cols = 0;
   std::vector<std::byte> bytes;
 
   // Source of the matrix; refers to `bytes`.
-  client::MatrixSource Source() const;
+  MatrixSource Source() const;
   std::complex<double> At(int64_t row, int64_t col) const;
   // The same matrix in column-major order.
   Array ByColumns() &&;
   // Converts to another type. INVALID_ARGUMENT from complex to real.
-  absl::StatusOr<Array> As(v1::Dtype wanted) &&;
+  absl::StatusOr<Array> As(Dtype wanted) &&;
 };
 
 // The elements of an array of type T.
@@ -125,11 +124,11 @@ struct SparseArray {
   Array values;  // a column
 
   // Source of the matrix; refers to this object.
-  client::MatrixSource Source() const;
+  MatrixSource Source() const;
   // SeriesResult.entry_digest of this matrix when a series sends it by Source().
   std::string EntryDigest() const;
   // Converts to another type, as Array::As.
-  absl::StatusOr<SparseArray> As(v1::Dtype wanted) &&;
+  absl::StatusOr<SparseArray> As(Dtype wanted) &&;
 };
 
 }  // namespace crout::cli

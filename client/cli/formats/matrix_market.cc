@@ -146,7 +146,7 @@ absl::StatusOr<std::variant<Array, Coordinates>> ReadArray(const Banner& banner,
                                                            Coordinates matrix) {
   const bool general = banner.symmetry == "general";
   Array array;
-  array.dtype = v1::DTYPE_COMPLEX128;
+  array.dtype = Dtype::kComplex128;
   array.rows = matrix.rows;
   array.cols = matrix.cols;
   if (matrix.rows == 0) return array;

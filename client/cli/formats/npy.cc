@@ -121,15 +121,15 @@ absl::StatusOr<Raw> ReadElements(ByteInput* input, NpyHeaderFields header) {
 // Converts elements to a type of the contract.
 void Import(const NpyDescr& descr, Array* array) {
   if (descr.kind == 'c') {
-    array->dtype = descr.size == 8 ? v1::DTYPE_COMPLEX64 : v1::DTYPE_COMPLEX128;
+    array->dtype = descr.size == 8 ? Dtype::kComplex64 : Dtype::kComplex128;
   } else if (descr.kind == 'f' && descr.size == 2) {
     array->bytes = Map<uint16_t, float>(array->bytes, FromHalf);
-    array->dtype = v1::DTYPE_FLOAT32;
+    array->dtype = Dtype::kFloat32;
   } else if (descr.kind == 'f') {
-    array->dtype = descr.size == 4 ? v1::DTYPE_FLOAT32 : v1::DTYPE_FLOAT64;
+    array->dtype = descr.size == 4 ? Dtype::kFloat32 : Dtype::kFloat64;
   } else {
     array->bytes = FromIntegers(descr.kind == 'i', descr.size, array->bytes);
-    array->dtype = v1::DTYPE_FLOAT64;
+    array->dtype = Dtype::kFloat64;
   }
 }
 
@@ -177,7 +177,7 @@ absl::StatusOr<Array> ReadNpy(ByteInput* input) {
   Array array;
   array.rows = raw->shape()[0];
   array.cols = dimensions == 2 ? raw->shape()[1] : 1;
-  array.layout = *raw->header.fortran_order ? v1::LAYOUT_COLUMN_MAJOR : v1::LAYOUT_ROW_MAJOR;
+  array.layout = *raw->header.fortran_order ? StorageOrder::kColumnMajor : StorageOrder::kRowMajor;
   array.bytes = std::move(raw->bytes);
   Import(raw->descr(), &array);
   return array;

@@ -79,11 +79,11 @@ class Parser {
       return absl::InvalidArgumentError(
           "the text has no numbers. Write one row of the matrix on each line");
     Array array;
-    array.layout = v1::LAYOUT_ROW_MAJOR;
+    array.layout = StorageOrder::kRowMajor;
     array.rows = rows_;
     array.cols = cols_;
     if (complex_) {
-      array.dtype = v1::DTYPE_COMPLEX128;
+      array.dtype = Dtype::kComplex128;
       array.bytes.resize(values_.size() * sizeof values_[0]);
       std::memcpy(array.bytes.data(), values_.data(), array.bytes.size());
       return array;

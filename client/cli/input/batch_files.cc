@@ -15,7 +15,6 @@
 #include "client/cli/input/local_matrix.h"
 #include "client/cli/input/matrix_input.h"
 #include "client/cli/report/text.h"
-#include "crout/matrix_sink.h"
 
 namespace crout::cli {
 namespace {
@@ -58,13 +57,12 @@ void Fill(const LocalMatrix& matrix, Array* dense) {
   });
 }
 
-absl::StatusOr<Array> ReadMatrix(const std::string& path, const std::string& name, v1::Dtype dtype,
-                                 MatrixQuota* quota) {
+absl::StatusOr<Array> ReadMatrix(const std::string& path, const std::string& name,
+                                 std::optional<Dtype> dtype, MatrixQuota* quota) {
   const auto input = MatrixInput::OpenByColumns(path, dtype, absl::InfiniteFuture());
   if (!input.ok()) return input.status();
   if (const auto& array = input->array()) {
-    absl::Status fits =
-        quota->Take(array->rows, array->cols, client::ElementSize(array->dtype), name);
+    absl::Status fits = quota->Take(array->rows, array->cols, ElementSize(array->dtype), name);
     if (!fits.ok()) return fits;
     return *array;
   }
@@ -75,9 +73,8 @@ absl::StatusOr<Array> ReadMatrix(const std::string& path, const std::string& nam
   Array dense;
   dense.rows = text->rows();
   dense.cols = text->cols();
-  dense.dtype = complex ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64;
-  if (absl::Status fits =
-          quota->Take(dense.rows, dense.cols, client::ElementSize(dense.dtype), name);
+  dense.dtype = complex ? Dtype::kComplex128 : Dtype::kFloat64;
+  if (absl::Status fits = quota->Take(dense.rows, dense.cols, ElementSize(dense.dtype), name);
       !fits.ok()) {
     return fits;
   }
@@ -91,7 +88,8 @@ absl::StatusOr<Array> ReadMatrix(const std::string& path, const std::string& nam
 
 class BatchReader {
  public:
-  BatchReader(v1::Dtype dtype, absl::Time deadline) : dtype_(dtype), deadline_(deadline) {}
+  BatchReader(std::optional<Dtype> dtype, absl::Time deadline)
+      : dtype_(dtype), deadline_(deadline) {}
 
   absl::Status Read(const std::string& path) {
     std::error_code error;
@@ -158,34 +156,34 @@ class BatchReader {
         absl::StrCat(path, " has no matrix file (.mtx, .npy, .npz, .txt or .csv)"));
   }
 
-  const v1::Dtype dtype_;
+  const std::optional<Dtype> dtype_;
   const absl::Time deadline_;
   MatrixQuota quota_;
   std::vector<BatchFile> files_;
 };
 
 // The narrowest type that holds all files.
-v1::Dtype CommonType(const std::vector<BatchFile>& files) {
+Dtype CommonType(const std::vector<BatchFile>& files) {
   bool complex = false, wide = files.empty();
   for (const BatchFile& file : files) {
-    const v1::Dtype dtype = file.matrix.dtype;
-    complex |= dtype == v1::DTYPE_COMPLEX64 || dtype == v1::DTYPE_COMPLEX128;
-    wide |= dtype == v1::DTYPE_FLOAT64 || dtype == v1::DTYPE_COMPLEX128;
+    const Dtype dtype = file.matrix.dtype;
+    complex |= dtype == Dtype::kComplex64 || dtype == Dtype::kComplex128;
+    wide |= dtype == Dtype::kFloat64 || dtype == Dtype::kComplex128;
   }
-  if (complex) return wide ? v1::DTYPE_COMPLEX128 : v1::DTYPE_COMPLEX64;
-  return wide ? v1::DTYPE_FLOAT64 : v1::DTYPE_FLOAT32;
+  if (complex) return wide ? Dtype::kComplex128 : Dtype::kComplex64;
+  return wide ? Dtype::kFloat64 : Dtype::kFloat32;
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<BatchFile>> ReadBatch(const std::vector<std::string>& paths,
-                                                 v1::Dtype dtype, absl::Time deadline) {
+                                                 std::optional<Dtype> dtype, absl::Time deadline) {
   BatchReader reader(dtype, deadline);
   for (const std::string& path : paths) {
     if (absl::Status status = reader.Read(path); !status.ok()) return status;
   }
   std::vector<BatchFile> files = reader.Take();
-  const v1::Dtype common = dtype == v1::DTYPE_UNSPECIFIED ? CommonType(files) : dtype;
+  const Dtype common = dtype ? *dtype : CommonType(files);
   for (BatchFile& file : files) {
     auto converted = std::move(file.matrix).As(common);
     if (!converted.ok()) return converted.status();
@@ -194,17 +192,17 @@ absl::StatusOr<std::vector<BatchFile>> ReadBatch(const std::vector<std::string>&
   return files;
 }
 
-void AddTo(client::BatchSource* source, const Array& matrix, int64_t member) {
+void AddTo(BatchSource* source, const Array& matrix, int64_t member) {
   const auto add = [&](auto element) {
     source->AddFor(member, reinterpret_cast<const decltype(element)*>(matrix.bytes.data()),
                    matrix.rows, matrix.cols);
   };
   switch (matrix.dtype) {
-    case v1::DTYPE_FLOAT32:
+    case Dtype::kFloat32:
       return add(float{});
-    case v1::DTYPE_COMPLEX64:
+    case Dtype::kComplex64:
       return add(std::complex<float>{});
-    case v1::DTYPE_COMPLEX128:
+    case Dtype::kComplex128:
       return add(std::complex<double>{});
     default:
       return add(double{});

@@ -4,14 +4,14 @@
 #ifndef CROUT_CLIENT_CLI_INPUT_BATCH_FILES_H_
 #define CROUT_CLIENT_CLI_INPUT_BATCH_FILES_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cli/formats/array.h"
-#include "crout/batch_data.h"
-#include "crout/v1/matrix.pb.h"
+#include "crout/batch.h"
 
 namespace crout::cli {
 
@@ -30,13 +30,13 @@ struct BatchFile {
 // without matrices, and for complex matrices with a real `dtype`. RESOURCE_EXHAUSTED beyond
 // kMaxBatchBytes, and as from TarReader. `deadline` is that of OpenInput.
 absl::StatusOr<std::vector<BatchFile>> ReadBatch(const std::vector<std::string>& paths,
-                                                 v1::Dtype dtype,
+                                                 std::optional<Dtype> dtype,
                                                  absl::Time deadline = absl::InfiniteFuture());
 // Limit of all matrices together in dense form, because a line of text can declare any size.
 inline constexpr int64_t kMaxBatchBytes = int64_t{16} << 30;
 
 // Adds a matrix to `source`, which refers to it; a right-hand side is for `member`.
-void AddTo(client::BatchSource* source, const Array& matrix, int64_t member);
+void AddTo(BatchSource* source, const Array& matrix, int64_t member);
 
 }  // namespace crout::cli
 

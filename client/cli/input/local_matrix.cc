@@ -37,7 +37,7 @@ Array RealOf(const Array& array) {
 }  // namespace
 
 absl::StatusOr<LocalMatrix> LocalMatrix::Load(const std::string& path) {
-  auto input = MatrixInput::Open(path, v1::DTYPE_UNSPECIFIED, absl::InfiniteFuture());
+  auto input = MatrixInput::Open(path, std::nullopt, absl::InfiniteFuture());
   if (!input.ok()) return input.status();
   if (input->array().has_value()) return LocalMatrix(*input->array());
   if (input->sparse().has_value()) return LocalMatrix(CoordinatesOf(*input->sparse()));
@@ -54,7 +54,8 @@ int64_t LocalMatrix::cols() const {
   return std::visit([](const auto& matrix) { return matrix.cols; }, matrix_);
 }
 
-absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype, absl::Time deadline) {
+absl::StatusOr<Array> ReadRhs(const std::string& path, std::optional<Dtype> dtype,
+                              absl::Time deadline) {
   if (path == "-") {  // read more than once
     const auto copy = CopyOfStandardInput(deadline);
     if (!copy.ok()) return copy.status();
@@ -74,7 +75,7 @@ absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype, absl::Ti
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": a right-hand side must be dense. Write it as `array real general`"));
   }
-  const bool real = input->dtype() == v1::DTYPE_FLOAT32 || input->dtype() == v1::DTYPE_FLOAT64;
+  const bool real = input->dtype() == Dtype::kFloat32 || input->dtype() == Dtype::kFloat64;
   Array array = *text->dense();
   if (real && !MatrixMarketIsComplex(path)) array = RealOf(array);
   return std::move(array).As(input->dtype());

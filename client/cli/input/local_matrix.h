@@ -6,6 +6,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -53,7 +54,7 @@ class LocalMatrix {
 // any file that croutctl reads. The server accepts no text for the right-hand sides of a series, so
 // Matrix Market is parsed here. `dtype` unspecified selects the type of the file. FileError, or
 // INVALID_ARGUMENT for invalid contents and for sparse matrices. `deadline`: see OpenInput.
-absl::StatusOr<Array> ReadRhs(const std::string& path, v1::Dtype dtype,
+absl::StatusOr<Array> ReadRhs(const std::string& path, std::optional<Dtype> dtype,
                               absl::Time deadline = absl::InfiniteFuture());
 
 }  // namespace crout::cli

@@ -85,7 +85,7 @@ absl::StatusOr<Matrix> ReadMatrix(InputFormat format, const std::string& path,
   return format == InputFormat::kNpy ? ReadNpy(input->get()) : ReadTextMatrix(input->get());
 }
 
-absl::StatusOr<Matrix> As(v1::Dtype dtype, Matrix matrix) {
+absl::StatusOr<Matrix> As(Dtype dtype, Matrix matrix) {
   return std::visit(
       [&](auto& typed) -> absl::StatusOr<Matrix> { return std::move(typed).As(dtype); }, matrix);
 }
@@ -106,20 +106,20 @@ InputFormat FormatByFirstByte(std::optional<unsigned char> first_byte) {
   }
 }
 
-absl::StatusOr<MatrixInput> MatrixInput::Open(const std::string& path, v1::Dtype dtype,
+absl::StatusOr<MatrixInput> MatrixInput::Open(const std::string& path, std::optional<Dtype> dtype,
                                               absl::Time deadline) {
   const auto [file, member] = SplitMember(path);
   const auto format = FormatOfInput(file, deadline);
   if (!format.ok()) return format.status();
   if (*format == InputFormat::kMatrixMarket) {
     const std::string name = file == "-" ? "/dev/stdin" : file;
-    if (dtype == v1::DTYPE_UNSPECIFIED) {
-      dtype = MatrixMarketIsComplex(name) ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64;
+    if (!dtype) {
+      dtype = MatrixMarketIsComplex(name) ? Dtype::kComplex128 : Dtype::kFloat64;
     }
-    return MatrixInput(name, dtype);
+    return MatrixInput(name, *dtype);
   }
   auto matrix = ReadMatrix(*format, file, member, deadline);
-  if (matrix.ok() && dtype != v1::DTYPE_UNSPECIFIED) matrix = As(dtype, *std::move(matrix));
+  if (matrix.ok() && dtype) matrix = As(*dtype, *std::move(matrix));
   if (IsFileError(matrix.status()) || absl::IsDeadlineExceeded(matrix.status())) {
     return matrix.status();
   }
@@ -128,7 +128,7 @@ absl::StatusOr<MatrixInput> MatrixInput::Open(const std::string& path, v1::Dtype
         matrix.status().code(),
         absl::StrCat(path == "-" ? kStandardInput : path.c_str(), ": ", matrix.status().message()));
   }
-  MatrixInput input("", dtype);
+  MatrixInput input("", Dtype::kFloat64);
   if (auto* array = std::get_if<Array>(&*matrix)) {
     input.dtype_ = array->dtype;
     input.array_ = std::move(*array);
@@ -139,7 +139,8 @@ absl::StatusOr<MatrixInput> MatrixInput::Open(const std::string& path, v1::Dtype
   return input;
 }
 
-absl::StatusOr<MatrixInput> MatrixInput::OpenWithRows(const std::string& path, v1::Dtype dtype,
+absl::StatusOr<MatrixInput> MatrixInput::OpenWithRows(const std::string& path,
+                                                      std::optional<Dtype> dtype,
                                                       absl::Time deadline) {
   if (path != "-") return Open(path, dtype, deadline);
   const auto format = FormatOfInput(path, deadline);
@@ -152,7 +153,8 @@ absl::StatusOr<MatrixInput> MatrixInput::OpenWithRows(const std::string& path, v
   return input;
 }
 
-absl::StatusOr<MatrixInput> MatrixInput::OpenByColumns(const std::string& path, v1::Dtype dtype,
+absl::StatusOr<MatrixInput> MatrixInput::OpenByColumns(const std::string& path,
+                                                       std::optional<Dtype> dtype,
                                                        absl::Time deadline) {
   auto input = Open(path, dtype, deadline);
   if (input.ok() && input->array_.has_value()) {
@@ -161,10 +163,10 @@ absl::StatusOr<MatrixInput> MatrixInput::OpenByColumns(const std::string& path, 
   return input;
 }
 
-client::MatrixSource MatrixInput::Source() const {
+MatrixSource MatrixInput::Source() const {
   if (array_.has_value()) return array_->Source();
   if (sparse_.has_value()) return sparse_->Source();
-  return client::MatrixSource::MatrixMarketFile(path_, dtype_);
+  return MatrixSource::MatrixMarketFile(path_, dtype_);
 }
 
 absl::StatusOr<int64_t> MatrixInput::Rows() const {

@@ -27,26 +27,26 @@ enum class InputFormat { kMatrixMarket, kNpy, kNpz, kText };
 // "F.npz" is its only array, or the sparse matrix that scipy.sparse.save_npz wrote.
 class MatrixInput {
  public:
-  // Opens an input. `dtype` unspecified selects the type of the file. A Matrix Market file is only
+  // Opens an input. An unset `dtype` selects the type of the file. A Matrix Market file is only
   // opened, and the server parses it; other formats are read into memory. FileError, or
   // INVALID_ARGUMENT for invalid contents. DEADLINE_EXCEEDED if standard input has no data by
   // `deadline`.
-  static absl::StatusOr<MatrixInput> Open(const std::string& path, v1::Dtype dtype,
+  static absl::StatusOr<MatrixInput> Open(const std::string& path, std::optional<Dtype> dtype,
                                           absl::Time deadline);
 
   // Opens a matrix for which Rows() is called: Matrix Market on standard input is first copied to a
   // file.
-  static absl::StatusOr<MatrixInput> OpenWithRows(const std::string& path, v1::Dtype dtype,
-                                                  absl::Time deadline);
+  static absl::StatusOr<MatrixInput> OpenWithRows(const std::string& path,
+                                                  std::optional<Dtype> dtype, absl::Time deadline);
 
   // Opens a right-hand side in column-major order, because the solution has its layout and is
   // written by columns.
-  static absl::StatusOr<MatrixInput> OpenByColumns(const std::string& path, v1::Dtype dtype,
-                                                   absl::Time deadline);
+  static absl::StatusOr<MatrixInput> OpenByColumns(const std::string& path,
+                                                   std::optional<Dtype> dtype, absl::Time deadline);
 
   // Source of the matrix; refers to this object.
-  client::MatrixSource Source() const;
-  v1::Dtype dtype() const { return dtype_; }
+  MatrixSource Source() const;
+  Dtype dtype() const { return dtype_; }
   // Number of rows. INVALID_ARGUMENT if a Matrix Market file does not declare it. Not for a pipe,
   // unless opened with OpenWithRows.
   absl::StatusOr<int64_t> Rows() const;
@@ -58,10 +58,10 @@ class MatrixInput {
   const std::string& path() const { return path_; }
 
  private:
-  MatrixInput(std::string path, v1::Dtype dtype) : path_(std::move(path)), dtype_(dtype) {}
+  MatrixInput(std::string path, Dtype dtype) : path_(std::move(path)), dtype_(dtype) {}
 
   std::string path_;
-  v1::Dtype dtype_;
+  Dtype dtype_;
   std::optional<Array> array_;
   std::optional<SparseArray> sparse_;
   TemporaryFile copy_ = NoTemporaryFile();  // copy of standard input, if path_ names it

@@ -100,7 +100,7 @@ absl::StatusOr<PackedMatrix> PackedMatrix::Pack(const LocalMatrix& matrix) {
 Array PackedMatrix::Values() const {
   const SparseLayout at(n_, nonzeros_, dtype_);
   const auto values = block_.begin() + static_cast<int64_t>(at.value);
-  return {.dtype = IsComplex(dtype_) ? v1::DTYPE_COMPLEX128 : v1::DTYPE_FLOAT64,
+  return {.dtype = IsComplex(dtype_) ? Dtype::kComplex128 : Dtype::kFloat64,
           .rows = nonzeros_,
           .cols = 1,
           .bytes = {values, values + nonzeros_ * static_cast<int64_t>(SizeOf(dtype_))}};

@@ -31,7 +31,6 @@ namespace crout::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using client::MatrixChange;
 
 // Parts of a file name.
 struct StepName {
@@ -126,7 +125,7 @@ absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
   return sorted;
 }
 
-absl::StatusOr<MatrixChange> ReadValues(const std::string& path, v1::Dtype dtype,
+absl::StatusOr<MatrixChange> ReadValues(const std::string& path, Dtype dtype,
                                         const std::string& entry_digest) {
   const auto input = MatrixInput::Open(path, dtype, absl::InfiniteFuture());
   if (!input.ok()) return input.status();
@@ -159,7 +158,7 @@ bool Take(std::complex<double> value, std::vector<T>* values) {
   }
 }
 
-absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, v1::Dtype dtype) {
+absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, Dtype dtype) {
   const auto matrix = LocalMatrix::Load(path);
   if (!matrix.ok()) return matrix.status();
   constexpr int64_t kMaxOrder = std::numeric_limits<int32_t>::max();
@@ -186,7 +185,7 @@ absl::StatusOr<MatrixChange> ReadEntries(const std::string& path, v1::Dtype dtyp
   });
 }
 
-absl::StatusOr<MatrixChange> ReadLowRank(const ChangeFiles& files, v1::Dtype dtype) {
+absl::StatusOr<MatrixChange> ReadLowRank(const ChangeFiles& files, Dtype dtype) {
   const auto u = ReadRhs(files.u, dtype);
   if (!u.ok()) return u.status();
   const auto v = ReadRhs(files.v, dtype);
@@ -285,7 +284,7 @@ absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& nam
   }
 }
 
-absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,
+absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, Dtype dtype,
                                         const std::string& entry_digest) {
   if (!files.values.empty()) return ReadValues(files.values, dtype, entry_digest);
   if (!files.entries.empty()) return ReadEntries(files.entries, dtype);

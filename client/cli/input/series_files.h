@@ -15,7 +15,6 @@
 #include "client/cli/formats/array.h"
 #include "client/cli/formats/temporary_file.h"
 #include "crout/matrix_change.h"
-#include "crout/v1/matrix.pb.h"
 
 namespace crout::cli {
 
@@ -79,8 +78,8 @@ class SeriesSteps {
 
 // Reads a change in the type of the matrix. `entry_digest` identifies the entries to which `values`
 // belong. FileError, or INVALID_ARGUMENT for invalid contents.
-absl::StatusOr<client::MatrixChange> ReadChange(const ChangeFiles& files, v1::Dtype dtype,
-                                                const std::string& entry_digest);
+absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, Dtype dtype,
+                                        const std::string& entry_digest);
 
 }  // namespace crout::cli
 

@@ -2,7 +2,6 @@
 
 #include "client/cli/options/factor_options.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/options/option_values.h"
-#include "client/cli/report/json.h"
 
 namespace crout::cli {
 namespace {
@@ -31,7 +29,7 @@ CLI::Option* AddValue(CLI::App* app, const std::string& name, Set set,
 // Returns the methods for a single matrix that some device of a server of this version supports.
 std::vector<std::string> OfferedAlgorithms() {
   std::vector<std::string> names;
-  for (const std::string& name : ShortNames(*v1::Algorithm_descriptor())) {
+  for (const std::string& name : Names<Algorithm>()) {
     if (name != "irr_lu") names.push_back(name);
   }
   return names;
@@ -39,23 +37,15 @@ std::vector<std::string> OfferedAlgorithms() {
 
 // Adds --factor-dtype. Its value is a type, or a precision whose solves are corrected. The contract
 // has a field for each; the last option given counts.
-void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
-  const auto* types = v1::Dtype_descriptor();
-  const auto* precisions = v1::FactorPrecision_descriptor();
-  std::vector<std::string> names = ShortNames(*types);
-  const std::vector<std::string> corrected = ShortNames(*precisions);
+void AddFactorDtype(CLI::App* app, FactorOptions* options) {
+  std::vector<std::string> names = Names<Dtype>();
+  const std::vector<std::string> corrected = Names<Precision>();
   names.insert(names.end(), corrected.begin(), corrected.end());
   AddValue<std::string>(
       app, "--factor-dtype",
       [=](const std::string& name) {
-        options->clear_factor_dtype();
-        options->clear_precision();
-        if (std::find(corrected.begin(), corrected.end(), name) != corrected.end()) {
-          options->set_precision(
-              static_cast<v1::FactorPrecision>(ParseShortName(*precisions, name)));
-        } else {
-          options->set_factor_dtype(static_cast<v1::Dtype>(ParseShortName(*types, name)));
-        }
+        options->factor_dtype = FromName<Dtype>(name);
+        options->precision = FromName<Precision>(name);
       },
       "Type of L and U. single, tf32: low-precision factor whose solves are corrected to the "
       "accuracy of the matrix's type; auto: low precision if that is predicted to be faster "
@@ -63,49 +53,48 @@ void AddFactorDtype(CLI::App* app, v1::FactorizeOptions* options) {
       ->check(OneOf(names));
 }
 
-void AddMethodParameters(CLI::App* app, v1::FactorizeOptions* options) {
+void AddMethodParameters(CLI::App* app, FactorOptions* options) {
   BeginSection(app, "Method parameters");
-  const auto parameters = [options] { return options->mutable_parameters(); };
-  AddEnumOption<v1::PivotRule>(
-      app, "--pivoting", [=](auto value) { parameters()->set_pivot_rule(value); },
+  MethodParameters* const parameters = &options->parameters;
+  AddEnumOption<Pivoting>(
+      app, "--pivoting", [=](auto value) { parameters->pivot_rule = value; },
       "When to pivot, for methods with conditional pivoting");
   AddValue<std::pair<double, double>>(
       app, "--interval",
       [=](const auto& interval) {
-        parameters()->set_interval_low(interval.first);
-        parameters()->set_interval_high(interval.second);
+        parameters->interval_low = interval.first;
+        parameters->interval_high = interval.second;
       },
       "Magnitudes of pivots that need no exchange, with --pivoting=interval [default: 1e-5 1e5]")
       ->type_name("LOW HIGH");
   AddValue<double>(
-      app, "--threshold", [=](double value) { parameters()->set_threshold(value); },
+      app, "--threshold", [=](double value) { parameters->threshold = value; },
       "Smallest pivot that needs no exchange, as a fraction of the largest entry of its column, in "
       "(0, 1]; with --pivoting=threshold [default: 0.1]");
   AddValue<double>(
-      app, "--tolerance", [=](double value) { parameters()->set_tolerance(value); },
+      app, "--tolerance", [=](double value) { parameters->tolerance = value; },
       "Relative change at which an iterative method stops, in [0, 1); 0: when nothing changes "
       "[default: 0]");
   AddValue<double>(
-      app, "--absolute-tolerance",
-      [=](double value) { parameters()->set_absolute_tolerance(value); },
+      app, "--absolute-tolerance", [=](double value) { parameters->absolute_tolerance = value; },
       "Absolute change at which an iterative method stops, added to --tolerance [default: 0]");
-  AddEnumOption<v1::MethodVariant>(
-      app, "--variant", [=](auto value) { parameters()->set_variant(value); },
+  AddEnumOption<Variant>(
+      app, "--variant", [=](auto value) { parameters->variant = value; },
       "Variant of the method. published: as in its source, so icm and icmpp use sections of n/10 "
       "within [256, 1024] and pivoting by interval, and block_lu on the host the task priorities "
       "of the source [default: fast]");
   AddValue<int64_t>(
-      app, "--section-size", [=](int64_t value) { parameters()->set_section_size(value); },
+      app, "--section-size", [=](int64_t value) { parameters->section_size = value; },
       "Rows and columns of a section of an iterative method [default: set by the method]");
   AddValue<int32_t>(
-      app, "--block-size", [=](int32_t value) { parameters()->set_block_size(value); },
+      app, "--block-size", [=](int32_t value) { parameters->block_size = value; },
       "Block size, a power of two. pcm, pcmpp: columns of a panel's tile, 8 to 32. block_lu on the "
       "host: order of a block, 32 to 1024. icm, icmpp with --variant=published: threads of a CUDA "
       "block along each dimension, 8 to 32 [default: set by the method]")
       ->type_name("SIZE")
       ->check(OneOf({"8", "16", "32", "64", "128", "256", "512", "1024"}));
   AddValue<int64_t>(
-      app, "--sweep-limit", [=](int64_t value) { parameters()->set_sweep_limit(value); },
+      app, "--sweep-limit", [=](int64_t value) { parameters->sweep_limit = value; },
       "Largest number of sweeps of a section; beyond it the call fails [default: set by the "
       "method]");
 }
@@ -156,39 +145,35 @@ CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix) {
       ->check(InputFile());
 }
 
-void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options) {
+void AddFactorizeOptions(CLI::App* app, FactorOptions* options) {
   BeginSection(app, "Method");
-  const auto* algorithm = v1::Algorithm_descriptor();
   AddValue<std::string>(
       app, "--algorithm",
-      [=](const std::string& name) {
-        options->set_algorithm(static_cast<v1::Algorithm>(ParseShortName(*algorithm, name)));
-      },
+      [=](const std::string& name) { options->algorithm = *FromName<Algorithm>(name); },
       "LU method that the device supports, see `croutctl algorithms` [default: auto]")
       ->check(OneOf(OfferedAlgorithms()));
   AddValue<std::string>(
-      app, "--device", [=](const auto& value) { options->set_device(value); }, kDeviceHelp)
+      app, "--device", [=](const auto& value) { options->device = value; }, kDeviceHelp)
       ->type_name("DEVICE");
   BeginSection(app, "Accuracy");
   AddFactorDtype(app, options);
-  AddEnumOption<v1::Equilibrate>(
-      app, "--equilibrate", [=](auto value) { options->set_equilibrate(value); },
+  AddEnumOption<Equilibrate>(
+      app, "--equilibrate", [=](auto value) { options->equilibrate = value; },
       "Scale the rows and columns of the matrix [default: auto]");
   AddValue<double>(
-      app, "--pivot-threshold", [=](double value) { options->set_pivot_threshold(value); },
+      app, "--pivot-threshold", [=](double value) { options->pivot_threshold = value; },
       "multifrontal: smallest pivot as a fraction of the largest entry of its column in the front, "
       "in (0, 1] [default: 0.01]")
       ->check(InRange(0.0, 1.0, LowEnd::kExcluded));
   BeginSection(app, "Output");
   AddFlag(
-      app, "--condition", [=](bool on) { options->set_condition(on); },
+      app, "--condition", [=](bool on) { options->condition = on; },
       "Report an estimate of the reciprocal condition number");
   AddFlag(
-      app, "--determinant", [=](bool on) { options->set_determinant(on); },
-      "Report the determinant");
+      app, "--determinant", [=](bool on) { options->determinant = on; }, "Report the determinant");
   BeginSection(app, "Cache");
   AddFlag(
-      app, "--drop-matrix", [=](bool on) { options->set_keep_matrix(!on); },
+      app, "--drop-matrix", [=](bool on) { options->keep_matrix = !on; },
       "Discard the matrix after factoring; solves are then neither verified nor refined");
   AddMethodParameters(app, options);
 }
@@ -207,63 +192,62 @@ void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
                     absl::StrCat(description, " [default: set by the server, normally 1h]"));
 }
 
-void AddCacheOptions(CLI::App* app, v1::CacheOptions* options) {
+void AddCacheOptions(CLI::App* app, CacheOptions* options) {
   BeginSection(app, "Cache");
   AddLeaseOption(
-      app,
-      [=](absl::Duration lease) { *options->mutable_lease() = client::ToProtoDuration(lease); },
+      app, [=](absl::Duration lease) { options->lease = lease; },
       "Time that the factor stays cached after its last use");
   AddValue<std::string>(
-      app, "--name", [=](const auto& value) { options->set_name(value); },
+      app, "--name", [=](const auto& value) { options->name = value; },
       "Name of the factor, at most 128 bytes")
       ->type_name("NAME");
 }
 
-void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options) {
+void AddRequestIdOption(CLI::App* app, CacheOptions* options) {
   AddValue<std::string>(
-      app, "--request-id", [=](const auto& value) { options->set_request_id(value); },
+      app, "--request-id", [=](const auto& value) { options->request_id = value; },
       "Id of the request, at most 128 bytes; a repeated request returns the existing factor")
       ->type_name("ID");
 }
 
-void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set) {
-  AddEnumOption<v1::Solver>(app, "--solver", std::move(set),
-                            "Triangular solver [default: auto, the fastest]");
+void AddSolverOption(CLI::App* app, std::function<void(Solver)> set) {
+  AddEnumOption<Solver>(app, "--solver", std::move(set),
+                        "Triangular solver [default: auto, the fastest]");
 }
 
-void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set) {
+void AddOperationFlags(CLI::App* app, std::function<void(Operation)> set) {
   AddFlag(
-      app, "--transpose", [=](bool) { set(v1::OPERATION_TRANSPOSE); },
+      app, "--transpose", [=](bool) { set(Operation::kTranspose); },
       "Solve with the transpose of the matrix");
   AddFlag(
-      app, "--conjugate-transpose", [=](bool) { set(v1::OPERATION_CONJUGATE_TRANSPOSE); },
+      app, "--conjugate-transpose", [=](bool) { set(Operation::kConjugateTranspose); },
       "Solve with the conjugate transpose of the matrix");
   app->get_option("--conjugate-transpose")->excludes(app->get_option("--transpose"));
 }
 
-void AddSolveOptions(CLI::App* app, v1::SolveOptions* options) {
+void AddSolveOptions(CLI::App* app, SolveOptions* options) {
   BeginSection(app, "Method");
-  AddOperationFlags(app, [=](v1::Operation operation) { options->set_operation(operation); });
-  AddSolverOption(app, [=](v1::Solver solver) { options->set_solver(solver); });
+  AddOperationFlags(app, [=](Operation operation) { options->operation = operation; });
+  AddSolverOption(app, [=](Solver solver) { options->solver = solver; });
   AddValue<double>(
-      app, "--solver-tolerance", [=](double value) { options->set_solver_tolerance(value); },
+      app, "--solver-tolerance", [=](double value) { options->solver_tolerance = value; },
       "Relative change at which --solver=is stops, in [0, 1); 0: when nothing changes "
       "[default: 0]");
   BeginSection(app, "Accuracy");
   AddFlag(
-      app, "--no-verify", [=](bool on) { options->set_verify(!on); }, "Skip the backward error");
+      app, "--no-verify", [=](bool on) { options->verify = !on; }, "Skip the backward error");
   AddFlag(
-      app, "--componentwise-error", [=](bool on) { options->set_componentwise_error(on); },
+      app, "--componentwise-error", [=](bool on) { options->componentwise_error = on; },
       "Also report the componentwise backward error");
   AddFlag(
-      app, "--error-bound", [=](bool on) { options->set_error_bound(on); },
+      app, "--error-bound", [=](bool on) { options->error_bound = on; },
       "Report an estimated bound of the forward error");
   AddValue<int32_t>(
-      app, "--refine", [=](int32_t steps) { options->set_max_refinement_steps(steps); },
+      app, "--refine", [=](int32_t steps) { options->max_refinement_steps = steps; },
       "Largest number of steps of iterative refinement, up to 100 [default: 0]")
       ->check(InRange(0, 100));
   AddFlag(
-      app, "--refine-componentwise", [=](bool on) { options->set_refine_componentwise(on); },
+      app, "--refine-componentwise", [=](bool on) { options->refine_componentwise = on; },
       "Refine by the componentwise backward error; for matrices with rows of very different size");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Options shared by several commands, as messages of the contract.
+// Options shared by several commands, as options of the client library.
 #ifndef CROUT_CLIENT_CLI_OPTIONS_FACTOR_OPTIONS_H_
 #define CROUT_CLIENT_CLI_OPTIONS_FACTOR_OPTIONS_H_
 
@@ -13,14 +13,14 @@
 #include "client/cli/input/matrix_input.h"
 #include "client/cli/output/array_writer.h"
 #include "client/cli/session.h"
-#include "crout/v1/factorization_service.pb.h"
+#include "crout/options.h"
 
 namespace crout::cli {
 
 // A matrix on the command line, and its requested type.
 struct MatrixArgument {
   std::string path;
-  v1::Dtype dtype = v1::DTYPE_UNSPECIFIED;  // unspecified: the type of the file
+  std::optional<Dtype> dtype;  // unset: the type of the file
 };
 
 // Destination of a returned matrix.
@@ -38,16 +38,16 @@ inline constexpr char kDeviceHelp[] =
 
 // Each function adds its options to `app`. The parser then writes to the second argument.
 CLI::Option* AddMatrixArgument(CLI::App* app, MatrixArgument* matrix);  // the file, and --dtype
-void AddFactorizeOptions(CLI::App* app, v1::FactorizeOptions* options);
-void AddCacheOptions(CLI::App* app, v1::CacheOptions* options);  // without --request-id
+void AddFactorizeOptions(CLI::App* app, FactorOptions* options);
+void AddCacheOptions(CLI::App* app, CacheOptions* options);  // without --request-id
 // Adds --lease, greater than 0.
 void AddLeaseOption(CLI::App* app, std::function<void(absl::Duration)> set,
                     const std::string& description);
-void AddRequestIdOption(CLI::App* app, v1::CacheOptions* options);
-void AddSolverOption(CLI::App* app, std::function<void(v1::Solver)> set);
+void AddRequestIdOption(CLI::App* app, CacheOptions* options);
+void AddSolverOption(CLI::App* app, std::function<void(Solver)> set);
 // Adds --transpose and --conjugate-transpose, which exclude each other.
-void AddOperationFlags(CLI::App* app, std::function<void(v1::Operation)> set);
-void AddSolveOptions(CLI::App* app, v1::SolveOptions* options);
+void AddOperationFlags(CLI::App* app, std::function<void(Operation)> set);
+void AddSolveOptions(CLI::App* app, SolveOptions* options);
 // Adds --format, one of `formats`.
 void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
                      std::function<void(FileFormat)> set, const std::string& description);

@@ -5,11 +5,10 @@
 #ifndef CROUT_CLIENT_CLI_OPTIONS_OPTION_VALUES_H_
 #define CROUT_CLIENT_CLI_OPTIONS_OPTION_VALUES_H_
 
-#include <google/protobuf/generated_enum_reflection.h>
-
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -17,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/report/json.h"
+#include "crout/types.h"
 #include "kernels/util/nearest.h"
 
 namespace crout::cli {
@@ -70,22 +69,18 @@ CLI::Validator Positive() {
   return InRange<T>(T{0}, std::numeric_limits<T>::max(), LowEnd::kExcluded);
 }
 
-// Adds an option that takes a short name of E; passes the value to `set`.
+// Adds an option that takes a name of E; passes the value to `set`.
 template <class E>
 CLI::Option* AddEnumOption(CLI::App* app, const std::string& name, std::function<void(E)> set,
                            const std::string& description) {
-  const auto* type = google::protobuf::GetEnumDescriptor<E>();
   return app
       ->add_option_function<std::string>(
-          name,
-          [type, set = std::move(set)](const std::string& text) {
-            set(static_cast<E>(ParseShortName(*type, text)));
-          },
+          name, [set = std::move(set)](const std::string& text) { set(*FromName<E>(text)); },
           description)
-      ->check(OneOf(ShortNames(*type)));
+      ->check(OneOf(Names<E>()));
 }
 template <class E>
-CLI::Option* AddEnumOption(CLI::App* app, const std::string& name, E* value,
+CLI::Option* AddEnumOption(CLI::App* app, const std::string& name, std::optional<E>* value,
                            const std::string& description) {
   return AddEnumOption<E>(
       app, name, [value](E chosen) { *value = chosen; }, description);

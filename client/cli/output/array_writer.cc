@@ -256,12 +256,12 @@ ArrayFileSink::ArrayFileSink(const std::string& path, FileFormat format) {
   if (!path.empty()) writer_ = NewArrayWriter(path, format);
 }
 
-absl::Status ArrayFileSink::Begin(const v1::DenseSpec& spec) {
-  if (spec.layout() == v1::LAYOUT_ROW_MAJOR) {
+absl::Status ArrayFileSink::Begin(const DenseSpec& spec) {
+  if (spec.layout == StorageOrder::kRowMajor) {
     return absl::InternalError("the server sent a row-major matrix");
   }
   if (writer_ == nullptr) return absl::OkStatus();
-  return writer_->Begin(ElementOf(spec.dtype()), spec.rows(), spec.cols());
+  return writer_->Begin(ElementOf(spec.dtype), spec.rows, spec.cols);
 }
 
 absl::Status ArrayFileSink::Append(absl::Span<const std::byte> bytes) {

@@ -49,12 +49,12 @@ class ArrayWriter {
 std::unique_ptr<ArrayWriter> NewArrayWriter(const std::string& path, FileFormat format);
 
 // A sink that writes a column-major matrix to a file, or discards it if the path is empty.
-class ArrayFileSink : public client::MatrixSink {
+class ArrayFileSink : public MatrixSink {
  public:
   explicit ArrayFileSink(const std::string& path) : ArrayFileSink(path, FormatOf(path)) {}
   ArrayFileSink(const std::string& path, FileFormat format);
 
-  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Begin(const DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
   absl::Status Close();
 

@@ -53,7 +53,7 @@ absl::Status WriteScales(ArrayFiles* files, const Scales& rows, const Scales& co
 
 // Writes L and U of a member of type T.
 template <class T>
-absl::Status WriteTriangles(ArrayFiles* files, const client::BatchDownload& member) {
+absl::Status WriteTriangles(ArrayFiles* files, const MemberFactors& member) {
   const int64_t rows = member.lu.rows(0), cols = member.lu.cols(0), diagonal = std::min(rows, cols);
   const auto lu = member.lu.values<T>(0);
   const auto write = [&](const char* part, int64_t height, int64_t width, auto at) {
@@ -77,13 +77,13 @@ absl::Status WriteTriangles(ArrayFiles* files, const client::BatchDownload& memb
                [&](int64_t i, int64_t j) { return i <= j ? value(i, j) : T{0}; });
 }
 
-absl::Status WriteTriangles(ArrayFiles* files, const client::BatchDownload& member) {
+absl::Status WriteTriangles(ArrayFiles* files, const MemberFactors& member) {
   switch (member.lu.dtype()) {
-    case v1::DTYPE_FLOAT32:
+    case Dtype::kFloat32:
       return WriteTriangles<float>(files, member);
-    case v1::DTYPE_COMPLEX64:
+    case Dtype::kComplex64:
       return WriteTriangles<std::complex<float>>(files, member);
-    case v1::DTYPE_COMPLEX128:
+    case Dtype::kComplex128:
       return WriteTriangles<std::complex<double>>(files, member);
     default:
       return WriteTriangles<double>(files, member);
@@ -92,14 +92,14 @@ absl::Status WriteTriangles(ArrayFiles* files, const client::BatchDownload& memb
 
 // Calls f with each value in its own type.
 template <class F>
-void WithValue(const client::CompressedRows& rows, int64_t e, F f) {
+void WithValue(const CompressedRows& rows, int64_t e, F f) {
   const Element element = ElementOf(rows.dtype);
   WithElement(element, &rows.value_bytes[static_cast<size_t>(e) * SizeOf(element)], f);
 }
 
 // Adds a unit diagonal, which is the last entry of each row.
-client::CompressedRows WithUnitDiagonal(const client::CompressedRows& lower) {
-  client::CompressedRows l;
+CompressedRows WithUnitDiagonal(const CompressedRows& lower) {
+  CompressedRows l;
   l.n = lower.n;
   l.dtype = lower.dtype;
   l.starts = {0};
@@ -123,7 +123,7 @@ client::CompressedRows WithUnitDiagonal(const client::CompressedRows& lower) {
 }
 
 // Writes coordinates, with numbers in the fewest digits that read back to the same value.
-absl::Status WriteCoordinates(const std::string& path, const client::CompressedRows& rows) {
+absl::Status WriteCoordinates(const std::string& path, const CompressedRows& rows) {
   std::ofstream file(path, std::ios::trunc | std::ios::binary);
   if (!file) return FileErrnoError(errno, absl::StrCat("cannot write ", path));
   file << "%%MatrixMarket matrix coordinate "
@@ -154,8 +154,7 @@ absl::Status WriteCoordinates(const std::string& path, const client::CompressedR
   return absl::OkStatus();
 }
 
-absl::Status WriteSparse(ArrayFiles* files, const std::string& part,
-                         const client::CompressedRows& rows) {
+absl::Status WriteSparse(ArrayFiles* files, const std::string& part, const CompressedRows& rows) {
   if (files->format() == FileFormat::kMatrixMarket) {
     const auto path = files->Add(part);
     return path.ok() ? WriteCoordinates(*path, rows) : path.status();
@@ -169,11 +168,11 @@ absl::Status WriteSparse(ArrayFiles* files, const std::string& part,
 
 }  // namespace
 
-absl::Status DenseFactorFiles::Begin(const v1::DenseSpec& spec) {
-  n_ = spec.rows();
+absl::Status DenseFactorFiles::Begin(const DenseSpec& spec) {
+  n_ = spec.rows;
   index_ = 0;
-  unit_in_l_ = header_.factor().unit_diagonal() == v1::UNIT_DIAGONAL_L;
-  const Element element = ElementOf(spec.dtype());
+  unit_in_l_ = factors_.factor.unit_diagonal == UnitTriangle::kL;
+  const Element element = ElementOf(spec.dtype);
   decoder_ = ElementDecoder(element);
   if (absl::Status status = l_->Begin(element, n_, n_); !status.ok()) return status;
   return u_->Begin(element, n_, n_);
@@ -200,12 +199,12 @@ absl::Status DenseFactorFiles::Close() {
   return status;
 }
 
-absl::Status WriteVectors(ArrayFiles* files, const v1::GetFactorsHeader& header) {
-  absl::Status status = WriteIntegers(files, "p", header.permutation(), BaseOf(*files));
-  return status.ok() ? WriteScales(files, header.row_scales(), header.col_scales()) : status;
+absl::Status WriteVectors(ArrayFiles* files, const DenseFactors& factors) {
+  absl::Status status = WriteIntegers(files, "p", factors.permutation, BaseOf(*files));
+  return status.ok() ? WriteScales(files, factors.row_scales, factors.col_scales) : status;
 }
 
-absl::Status WriteMember(ArrayFiles* files, const client::BatchDownload& member) {
+absl::Status WriteMember(ArrayFiles* files, const MemberFactors& member) {
   if (absl::Status status = WriteTriangles(files, member); !status.ok()) return status;
   std::vector<int64_t> rows(static_cast<size_t>(member.lu.rows(0)));
   std::iota(rows.begin(), rows.end(), 0);
@@ -221,7 +220,7 @@ absl::Status WriteMember(ArrayFiles* files, const client::BatchDownload& member)
   return WriteIntegers(files, "p", rows, BaseOf(*files));
 }
 
-absl::Status WriteSparseFactors(ArrayFiles* files, const client::SparseFactors& factors) {
+absl::Status WriteSparseFactors(ArrayFiles* files, const SparseFactors& factors) {
   absl::Status status = WriteSparse(files, "L", WithUnitDiagonal(factors.lower));
   if (status.ok()) status = WriteSparse(files, "U", factors.upper);
   if (status.ok()) status = WriteIntegers(files, "p", factors.row_permutation, BaseOf(*files));

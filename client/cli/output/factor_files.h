@@ -22,19 +22,19 @@ namespace crout::cli {
 
 // Writes L and U column by column as the packed LU arrives. Neither is held in memory, unless the
 // format requires it.
-class DenseFactorFiles : public client::MatrixSink {
+class DenseFactorFiles : public MatrixSink {
  public:
-  // GetFactors sets `header` before the first call of Begin.
+  // Client::Download sets `factors` before the first call of Begin.
   DenseFactorFiles(std::unique_ptr<ArrayWriter> l, std::unique_ptr<ArrayWriter> u,
-                   const v1::GetFactorsHeader* header)
-      : header_(*header), l_(std::move(l)), u_(std::move(u)) {}
+                   const DenseFactors* factors)
+      : factors_(*factors), l_(std::move(l)), u_(std::move(u)) {}
 
-  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Begin(const DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
   absl::Status Close();
 
  private:
-  const v1::GetFactorsHeader& header_;
+  const DenseFactors& factors_;
   int64_t n_ = 0;
   int64_t index_ = 0;  // of the next element
   bool unit_in_l_ = true;
@@ -44,15 +44,15 @@ class DenseFactorFiles : public client::MatrixSink {
 
 // Writes p (row i of L U is row p(i) of the scaled A) and, if A was scaled, row_scales and
 // col_scales.
-absl::Status WriteVectors(ArrayFiles* files, const v1::GetFactorsHeader& header);
+absl::Status WriteVectors(ArrayFiles* files, const DenseFactors& factors);
 
 // Writes L, U and p of one member of a batch.
-absl::Status WriteMember(ArrayFiles* files, const client::BatchDownload& member);
+absl::Status WriteMember(ArrayFiles* files, const MemberFactors& member);
 
 // Writes L, with its diagonal, and U: as Matrix Market coordinates, or in NumPy's formats as the
 // three arrays of compressed rows for scipy.sparse.csr_array (L_data, L_indices, L_indptr). Also
 // writes p, the column permutation q, and the scales.
-absl::Status WriteSparseFactors(ArrayFiles* files, const client::SparseFactors& factors);
+absl::Status WriteSparseFactors(ArrayFiles* files, const SparseFactors& factors);
 
 }  // namespace crout::cli
 

@@ -1,38 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The contract's messages as croutctl's JSON, and short names of its enumerations: "getrf", "f64",
-// "transpose".
+// Results of the client library as croutctl's JSON.
 #ifndef CROUT_CLIENT_CLI_REPORT_JSON_H_
 #define CROUT_CLIENT_CLI_REPORT_JSON_H_
 
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
+#include <google/protobuf/util/time_util.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#include "client/cpp/convert.h"
+#include "client/cpp/fields.h"
+#include "crout/types.h"
 
 namespace crout::cli {
 
 using Json = nlohmann::ordered_json;
 
-// Keys are the proto field names, in the order of the fields. Integers of any width are numbers.
-// Enumerations are short names. Times are RFC 3339, durations "3600s". Doubles that JSON cannot
-// express are the strings "NaN", "Infinity" and "-Infinity". Fields with presence appear only if
-// set; other fields always.
-Json ToJson(const google::protobuf::Message& message);
-
-// Converts a double by the same rules.
+// Converts a double. Numbers that JSON lacks are "NaN", "Infinity", "-Infinity".
 Json ToJson(double value);
 
-// ALGORITHM_CROUT_LU -> "crout_lu"; DTYPE_FLOAT64 -> "f64".
-std::string ShortName(const google::protobuf::EnumValueDescriptor& value);
+// Converts a struct of crout/results.h. Keys are the names of the fields in proto/crout/v1, in the
+// order of the contract. Enumerators are their names, times are RFC 3339 and durations are seconds
+// ("3600s"). Optional fields appear only if set; other fields always. T: also std::vector, and the
+// types of fields.
+template <class T>
+Json ToJson(const T& value);
+template <class T>
+Json ToJson(const std::vector<T>& values);
 
-// The short names of `type` without UNSPECIFIED.
-std::vector<std::string> ShortNames(const google::protobuf::EnumDescriptor& type);
+// Collects the fields of a struct.
+class JsonFields {
+ public:
+  explicit JsonFields(Json* object) : object_(*object) {}
 
-// The number of `name`; -1 if there is none.
-int ParseShortName(const google::protobuf::EnumDescriptor& type, const std::string& name);
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    object_[name] = ToJson(value);
+  }
+  template <class T>
+  void operator()(const char* name, const std::optional<T>& value) {
+    if (value) object_[name] = ToJson(*value);
+  }
+  template <class T>
+  void Or(const char* name, const T& value, const T&) {
+    (*this)(name, value);
+  }
+  template <class E>
+  void Implicit(const char* name, const std::optional<E>& value) {
+    object_[name] = value ? Name(*value) : "unspecified";
+  }
+
+ private:
+  Json& object_;
+};
+
+template <class T>
+Json ToJson(const std::vector<T>& values) {
+  Json array = Json::array();
+  for (const T& value : values) array.push_back(ToJson(value));
+  return array;
+}
+
+template <class T>
+Json ToJson(const T& value) {
+  using google::protobuf::util::TimeUtil;
+  if constexpr (std::is_enum_v<T>) {
+    return Name(value);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+    return value;
+  } else if constexpr (std::is_same_v<T, absl::Time> || std::is_same_v<T, absl::Duration>) {
+    return TimeUtil::ToString(internal::ToProto(value));
+  } else {
+    Json object = Json::object();
+    JsonFields fields(&object);
+    internal::Fields<T>::Visit(value, fields);
+    return object;
+  }
+}
 
 }  // namespace crout::cli
 

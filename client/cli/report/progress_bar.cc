@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int kBarWidth = 30;
 
-std::string UploadLine(const client::ProgressUpdate& update, absl::Duration elapsed) {
+std::string UploadLine(const ProgressUpdate& update, absl::Duration elapsed) {
   const double rate =
       static_cast<double>(update.bytes_sent) / std::max(absl::ToDoubleSeconds(elapsed), 1e-3);
   const std::string sent = FormatBytes(static_cast<double>(update.bytes_sent));
@@ -28,15 +29,15 @@ std::string UploadLine(const client::ProgressUpdate& update, absl::Duration elap
                          update.bytes_sent * 100 / update.bytes_total, FormatBytes(rate));
 }
 
-std::string PhaseName(v1::Phase phase) {
-  switch (phase) {
-    case v1::PHASE_ANALYZE:
+std::string PhaseName(std::optional<Phase> phase) {
+  switch (phase.value_or(Phase::kReceive)) {
+    case Phase::kAnalyze:
       return "analyzing";
-    case v1::PHASE_QUEUE:
+    case Phase::kQueue:
       return "queued";
-    case v1::PHASE_FACTOR:
+    case Phase::kFactor:
       return "factoring";
-    case v1::PHASE_SOLVE:
+    case Phase::kSolve:
       return "solving";
     default:
       return "working";
@@ -45,25 +46,23 @@ std::string PhaseName(v1::Phase phase) {
 
 }  // namespace
 
-std::string ProgressLine(const client::ProgressUpdate& update, absl::Duration elapsed) {
-  if (!update.phase.has_value() || update.phase->phase() == v1::PHASE_RECEIVE) {
+std::string ProgressLine(const ProgressUpdate& update, absl::Duration elapsed) {
+  if (!update.job || update.job->phase == Phase::kReceive) {
     return UploadLine(update, elapsed);
   }
-  std::string line = absl::StrFormat("%s  %.1f s", PhaseName(update.phase->phase()),
-                                     absl::ToDoubleSeconds(elapsed));
-  if (update.phase->predicted_seconds() > 0) {
-    absl::StrAppend(&line, " of about ", FormatSeconds(update.phase->predicted_seconds()));
+  std::string line =
+      absl::StrFormat("%s  %.1f s", PhaseName(update.job->phase), absl::ToDoubleSeconds(elapsed));
+  if (update.job->predicted_seconds > 0) {
+    absl::StrAppend(&line, " of about ", FormatSeconds(update.job->predicted_seconds));
   }
-  if (update.phase->columns_done() > 0) {
-    absl::StrAppend(&line, "  ", update.phase->columns_done(), " of ", update.phase->columns(),
-                    " columns");
+  if (update.job->columns_done > 0) {
+    absl::StrAppend(&line, "  ", update.job->columns_done, " of ", update.job->columns, " columns");
   }
-  if (update.phase->steps() > 0) {
-    absl::StrAppend(&line, "  ", update.phase->steps_done(), " of ", update.phase->steps(),
-                    " steps");
+  if (update.job->steps > 0) {
+    absl::StrAppend(&line, "  ", update.job->steps_done, " of ", update.job->steps, " steps");
   }
-  if (update.phase->jobs_ahead() > 0) {
-    absl::StrAppend(&line, "  ", update.phase->jobs_ahead(), " ahead");
+  if (update.job->jobs_ahead > 0) {
+    absl::StrAppend(&line, "  ", update.job->jobs_ahead, " ahead");
   }
   return line;
 }
@@ -81,10 +80,10 @@ ProgressBar::~ProgressBar() {
   drawer_.join();
 }
 
-void ProgressBar::Update(const client::ProgressUpdate& update) {
+void ProgressBar::Update(const ProgressUpdate& update) {
   absl::MutexLock lock(&mutex_);
-  const auto phase = [](const client::ProgressUpdate& u) {
-    return u.phase.has_value() ? u.phase->phase() : v1::PHASE_RECEIVE;
+  const auto phase = [](const ProgressUpdate& u) {
+    return u.job ? u.job->phase : std::optional(Phase::kReceive);
   };
   if (phase(update) != phase(update_)) phase_start_ = absl::Now();
   update_ = update;

@@ -10,12 +10,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "crout/options.h"
+#include "crout/client_options.h"
 
 namespace crout::cli {
 
 // Text of the bar at the time `elapsed` after the start of the phase in `update`.
-std::string ProgressLine(const client::ProgressUpdate& update, absl::Duration elapsed);
+std::string ProgressLine(const ProgressUpdate& update, absl::Duration elapsed);
 
 // Redraws one line every 100 ms, starting half a second after construction, and erases it when
 // destroyed. Does nothing if standard error is not a terminal. Update may be called from any
@@ -27,7 +27,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;  // Its thread holds its address.
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void Update(const client::ProgressUpdate& update);
+  void Update(const ProgressUpdate& update);
 
  private:
   void DrawUntilDone();
@@ -35,7 +35,7 @@ class ProgressBar {
   const bool enabled_;
   absl::Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
-  client::ProgressUpdate update_ ABSL_GUARDED_BY(mutex_);
+  ProgressUpdate update_ ABSL_GUARDED_BY(mutex_);
   absl::Time phase_start_ ABSL_GUARDED_BY(mutex_);
   std::thread drawer_;
 };

@@ -1,108 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The cached factors of a batch as an object: leases are renewed while it lives, and the factors
-// are released when it is destroyed.
+// Matrices of a batch: the data that a client sends and receives.
 //
-//   using namespace crout::client;
-//   auto client = Client::Connect({.server = "127.0.0.1:50051"});
-//   if (!client.ok()) return client.status();
-//   BatchSource matrices, sides;
+//   crout::BatchSource matrices, sides;
 //   for (const Element& e : elements) matrices.Add(e.a.data(), e.n, e.n);
-//   auto batch = crout::Batch::Factorize(*std::move(client), matrices);
-//   if (!batch.ok()) return batch.status();
+//   auto factor = crout::Factor::Make(client, crout::MatrixSource::Batch(matrices));
+//   if (!factor.ok()) return factor.status();
 //   sides.AddFor(7, b.data(), n, 1);
-//   auto solution = batch->Solve(sides);
-//   if (!solution.ok()) return solution.status();
-//   const absl::Span<const double> x = solution->x.values<double>(0);
-//
-// Errors are those of proto/crout/v1 and those of crout/client.h.
-//
-// Thread safety: const members may be called concurrently; all others require exclusive access.
+//   crout::BatchMatrices x;
+//   auto result = factor->Solve(crout::MatrixSource::BatchRhs(sides), {}, &x);
+//   if (!result.ok()) return result.status();
+//   const absl::Span<const double> x7 = x.values<double>(0);
 #ifndef CROUT_CROUT_BATCH_H_
 #define CROUT_CROUT_BATCH_H_
 
-#include <memory>
-#include <string>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "crout/batch_data.h"
-#include "crout/client.h"
-#include "crout/options.h"
-#include "crout/v1/factor.pb.h"
-#include "crout/v1/factorization_service.pb.h"
+#include "absl/types/span.h"
+#include "crout/matrix_sink.h"
+#include "crout/results.h"
+#include "crout/types.h"
 
 namespace crout {
+inline namespace api {
 
-// Move-only. The lease is renewed as for Factor (crout/factor.h).
-class Batch {
+namespace internal {
+class BatchPayload;
+}
+
+// Matrices of one type and of any sizes, including empty and rectangular ones: a batch, or
+// right-hand sides for members of one. Refers to the caller's memory. The data are sent without a
+// full copy. Invalid matrices are reported by the call: INVALID_ARGUMENT, with the matrix's index.
+class BatchSource {
  public:
-  // Factors a batch; see Client::Factorize. Singular members are kept too: figures().info marks
-  // them. The batch keeps `client` alive. INVALID_ARGUMENT, as in Factor::Factorize, for a
-  // request_id without a lease.
-  static absl::StatusOr<Batch> Factorize(std::shared_ptr<client::Client> client,
-                                         const client::BatchSource& matrices,
-                                         const v1::FactorizeOptions& options = {},
-                                         const v1::CacheOptions& cache = {},
-                                         const client::CallOptions& call = {});
+  // `dtype` applies if no matrix is added, as for an empty batch.
+  explicit BatchSource(Dtype dtype = Dtype::kFloat64) : dtype_(dtype) {}
 
-  // Factors a batch and solves with it; see Client::FactorizeAndSolve. Keeps the factors, with
-  // the lease and name of `header`. INVALID_ARGUMENT if `solution` is null.
-  static absl::StatusOr<Batch> FactorizeAndSolve(std::shared_ptr<client::Client> client,
-                                                 const client::BatchSource& matrices,
-                                                 const client::BatchSource& sides,
-                                                 client::BatchSolution* solution,
-                                                 v1::FactorizeAndSolveHeader header = {},
-                                                 const client::CallOptions& call = {});
+  // Adds a column-major matrix. Column j starts at values + j * stride; the default stride is
+  // `rows`. The matrix becomes member size() of a batch, or the right-hand side for member size().
+  // The call returns INVALID_ARGUMENT for a negative size, a stride shorter than a column, a null
+  // pointer to a matrix that is not empty, and a type that differs from that of another matrix.
+  void Add(const double* values, int64_t rows, int64_t cols, std::optional<int64_t> stride = {});
+  void Add(const float* values, int64_t rows, int64_t cols, std::optional<int64_t> stride = {});
+  void Add(const std::complex<double>* values, int64_t rows, int64_t cols,
+           std::optional<int64_t> stride = {});
+  void Add(const std::complex<float>* values, int64_t rows, int64_t cols,
+           std::optional<int64_t> stride = {});
 
-  Batch(Batch&&) noexcept = default;
-  Batch& operator=(Batch&& other) noexcept;  // Releases what was held.
-  // Calls Release() with a limit of five seconds. If the server does not answer, the factors live
-  // until the lease ends.
-  ~Batch();
+  // Adds a right-hand side for `member`, 0-based, as Add() does. Any order; a member that occurs
+  // twice is INVALID_ARGUMENT from the call. T: one of the types of Add().
+  template <class T>
+  void AddFor(int64_t member, const T* values, int64_t rows, int64_t cols,
+              std::optional<int64_t> stride = {}) {
+    Add(values, rows, cols, stride);
+    items_.back().member = member;
+  }
 
-  // Description at the last factorization. Empty after Release.
-  const v1::Factor& description() const { return factored_.factor; }
-  const std::string& handle() const { return factored_.factor.handle(); }
-  int64_t members() const { return factored_.factor.batch().members(); }
-  const client::BatchFigures& figures() const { return factored_.figures; }
-
-  // Status of the last renewal; OK before the first.
-  absl::Status lease_status() const;
-
-  // Solves with all members, a range or a list of them, as defined by `sides`; see Client::Solve.
-  absl::StatusOr<client::BatchSolution> Solve(const client::BatchSource& sides,
-                                              const v1::SolveOptions& options = {},
-                                              const client::CallOptions& call = {}) const;
-
-  // Atomically replaces the factors by those of other matrices with the same sizes and type.
-  // Singular members are accepted. On success description() and figures() describe the new version;
-  // on failure nothing changes. FAILED_PRECONDITION for other sizes.
-  absl::Status Refactorize(const client::BatchSource& matrices,
-                           const v1::FactorizeOptions& options = {},
-                           const client::CallOptions& call = {});
-
-  // Downloads L, U and the row interchanges of the members first to first + count - 1, 0-based.
-  // count 0 selects all members from `first` on. See Client::GetMembers.
-  absl::StatusOr<client::BatchDownload> Download(int64_t first = 0, int64_t count = 0,
-                                                 const client::CallOptions& call = {}) const;
-
-  // Current description; see Client::Describe.
-  absl::StatusOr<v1::Factor> Describe(const client::CallOptions& call = {}) const;
-
-  // Stops the renewals and drops the factors on the server. Whatever the status, the object is then
-  // in the moved-from state: every use is FAILED_PRECONDITION.
-  absl::Status Release(const client::CallOptions& call = {});
+  int64_t size() const { return static_cast<int64_t>(items_.size()); }
+  Dtype dtype() const { return dtype_; }
 
  private:
-  Batch(std::shared_ptr<const client::HeldFactor> hold, client::FactoredBatch factored);
-  // Confirms the lease of `hold_`, which is null after Release.
-  absl::Status Confirm(const client::CallOptions& call) const;
+  friend class internal::BatchPayload;  // reads it
+  struct Item {
+    const std::byte* values;
+    int64_t rows;
+    int64_t cols;
+    int64_t stride;  // elements
+    int64_t member;
+  };
 
-  std::shared_ptr<const client::HeldFactor> hold_;  // null: released or moved from
-  client::FactoredBatch factored_;
+  void AddItem(Dtype dtype, const void* values, int64_t rows, int64_t cols,
+               std::optional<int64_t> stride);
+
+  Dtype dtype_;
+  bool mixed_ = false;  // two types were added
+  std::vector<Item> items_;
 };
 
+// Received matrices, each column-major without gaps, in memory that the object owns. As the sink of
+// a solve it has the solutions in the order in which the right-hand sides were added; a solution is
+// NaN if its member is singular.
+class BatchMatrices : public MatrixSink {
+ public:
+  int64_t size() const { return static_cast<int64_t>(places_.size()); }
+  Dtype dtype() const { return dtype_; }
+  // Rows of matrix k, 0 <= k < size().
+  int64_t rows(int64_t k) const { return places_[static_cast<size_t>(k)].rows; }
+  int64_t cols(int64_t k) const { return places_[static_cast<size_t>(k)].cols; }
+  // The rows(k) * cols(k) elements of matrix k. T: the type dtype().
+  template <class T>
+  absl::Span<const T> values(int64_t k) const {
+    const Place& place = places_[static_cast<size_t>(k)];
+    return {reinterpret_cast<const T*>(bytes_.data() + place.offset),
+            static_cast<size_t>(place.rows * place.cols)};
+  }
+
+  absl::Status BeginBatch(int64_t count) override;
+  absl::Status Begin(const DenseSpec& spec) override;
+  absl::Status Append(absl::Span<const std::byte> bytes) override;
+
+ private:
+  struct Place {
+    int64_t rows;
+    int64_t cols;
+    size_t offset;  // bytes
+  };
+
+  Dtype dtype_ = Dtype::kFloat64;
+  int64_t announced_ = 0;  // matrices that BeginBatch() announced
+  std::vector<Place> places_;
+  std::vector<std::byte> bytes_;
+};
+
+// Size of a member.
+struct MemberShape {
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+// Downloaded factors of members of a batch.
+struct MemberFactors {
+  FactorDescription factor;  // the version that was sent
+  // The requested members: L strictly below the diagonal (unit diagonal not stored), U on and above
+  // it.
+  BatchMatrices lu;
+  // The min(rows, cols) row interchanges of matrix k, in LAPACK's form: row i, 1-based, was
+  // interchanged with row ipiv(k)[i - 1].
+  absl::Span<const int32_t> ipiv(int64_t k) const {
+    const auto begin = static_cast<size_t>(first_interchange[static_cast<size_t>(k)]);
+    const auto end = static_cast<size_t>(first_interchange[static_cast<size_t>(k) + 1]);
+    return absl::MakeConstSpan(interchanges).subspan(begin, end - begin);
+  }
+
+  std::vector<int32_t> interchanges;       // of all members, concatenated
+  std::vector<int64_t> first_interchange;  // where each member's interchanges begin; then the total
+};
+
+}  // namespace api
 }  // namespace crout
 
 #endif  // CROUT_CROUT_BATCH_H_

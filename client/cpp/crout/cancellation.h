@@ -10,11 +10,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace grpc {
-class ClientContext;
-}
+namespace crout {
+inline namespace api {
 
-namespace crout::client {
+namespace internal {
+class CallScope;
+}
 
 // Cancels every present and future call whose CallOptions refer to this object. Such calls end with
 // CANCELLED. Thread-safe; must outlive the calls. (Uses absl::Mutex, not crout::Mutex of kernels/:
@@ -33,15 +34,16 @@ class Cancellation {
   bool WaitFor(absl::Duration duration) const;
 
  private:
-  friend class CallScope;
-  void Attach(grpc::ClientContext* context);
-  void Detach(grpc::ClientContext* context);
+  friend class internal::CallScope;
+  void Attach(internal::CallScope* call);
+  void Detach(internal::CallScope* call);
 
   mutable absl::Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<internal::CallScope*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CROUT_CANCELLATION_H_

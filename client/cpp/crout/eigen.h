@@ -2,12 +2,12 @@
 
 // Eigen's dense matrices as sources and sinks of calls. Header only; requires Eigen 3.3 or newer.
 //
-//   auto client = crout::client::Client::Connect({.server = "127.0.0.1:50051"});
+//   auto client = crout::Client::Connect({.server = "127.0.0.1:50051"});
 //   if (!client.ok()) return client.status();
 //   Eigen::MatrixXd a = ..., b = ..., x(b.rows(), b.cols());
-//   auto factor = crout::Factor::Factorize(*std::move(client), crout::ToSource(a));
+//   auto factor = crout::Factor::Make(*std::move(client), crout::ToSource(a));
 //   if (!factor.ok()) return factor.status();
-//   crout::client::StridedSink sink = crout::ToSink(x);
+//   crout::StridedSink sink = crout::ToSink(x);
 //   auto result = factor->Solve(crout::ToSource(b), {}, &sink);
 #ifndef CROUT_CROUT_EIGEN_H_
 #define CROUT_CROUT_EIGEN_H_
@@ -22,6 +22,7 @@
 #include "crout/matrix_source.h"
 
 namespace crout {
+inline namespace api {
 namespace internal {
 
 // Accepts matrices, maps, and blocks of them: expressions with elements in memory.
@@ -37,8 +38,8 @@ constexpr void RequireDense() {
 }
 
 template <class Derived>
-v1::Layout LayoutOf() {
-  return Derived::IsRowMajor ? v1::LAYOUT_ROW_MAJOR : v1::LAYOUT_COLUMN_MAJOR;
+StorageOrder OrderOf() {
+  return Derived::IsRowMajor ? StorageOrder::kRowMajor : StorageOrder::kColumnMajor;
 }
 
 // Elements between the starts of two columns (row-major: rows).
@@ -53,31 +54,32 @@ int64_t StrideOf(const Derived& matrix) {
 // order. Calls with the source return INVALID_ARGUMENT if the elements of a column (row-major: row)
 // are not contiguous (an inner stride).
 template <class Derived>
-client::MatrixSource ToSource(const Eigen::DenseBase<Derived>& matrix) {
+MatrixSource ToSource(const Eigen::DenseBase<Derived>& matrix) {
   internal::RequireDense<Derived>();
   const Derived& m = matrix.derived();
   if (m.innerStride() != 1) {
-    return client::MatrixSource::Invalid(
+    return MatrixSource::Invalid(
         absl::InvalidArgumentError("the Eigen matrix has an inner stride: copy it first"));
   }
-  return client::MatrixSource::Strided(m.data(), m.rows(), m.cols(), internal::StrideOf(m),
-                                       internal::LayoutOf<Derived>());
+  return MatrixSource::Strided(m.data(), m.rows(), m.cols(), internal::StrideOf(m),
+                               internal::OrderOf<Derived>());
 }
 // Deleted: the source would refer to the memory of a temporary.
 template <class Derived>
-client::MatrixSource ToSource(Eigen::PlainObjectBase<Derived>&& matrix) = delete;
+MatrixSource ToSource(Eigen::PlainObjectBase<Derived>&& matrix) = delete;
 
 // Sink that fills `matrix`, which must outlive it and have the type, shape and storage order of the
 // right-hand side. An Eigen vector is a matrix with one column. Calls with the sink return
 // INVALID_ARGUMENT for another type or shape, and for an inner stride.
 template <class Derived>
-client::StridedSink ToSink(Eigen::DenseBase<Derived>& matrix) {
+StridedSink ToSink(Eigen::DenseBase<Derived>& matrix) {
   internal::RequireDense<Derived>();
   Derived& m = matrix.derived();
   const int64_t stride = m.innerStride() == 1 ? internal::StrideOf(m) : 0;  // 0: refused
-  return client::StridedSink(m.data(), m.rows(), m.cols(), stride, internal::LayoutOf<Derived>());
+  return StridedSink(m.data(), m.rows(), m.cols(), stride, internal::OrderOf<Derived>());
 }
 
+}  // namespace api
 }  // namespace crout
 
 #endif  // CROUT_CROUT_EIGEN_H_

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A cached factor as an object, which renews the lease while it exists and releases the factor when
-// it is destroyed.
+// A cached factor, or the factors of a batch, as an object, which renews the lease while it exists
+// and releases the factor when it is destroyed.
 //
-//   using namespace crout::client;
-//   auto client = Client::Connect({.server = "127.0.0.1:50051"});
+//   auto client = crout::Client::Connect({.server = "127.0.0.1:50051"});
 //   if (!client.ok()) return client.status();
-//   auto factor = crout::Factor::Factorize(*std::move(client), MatrixSource::Dense(a, n, n));
+//   auto factor = crout::Factor::Make(*std::move(client), crout::MatrixSource::Dense(a, n, n));
 //   if (!factor.ok()) return factor.status();
-//   SpanSink x(absl::MakeSpan(solution));
-//   auto result = factor->Solve(MatrixSource::Dense(b, n, 1), {}, &x);
+//   crout::SpanSink x(absl::MakeSpan(solution));
+//   auto result = factor->Solve(crout::MatrixSource::Dense(b, n, 1), {}, &x);
 //
 // Errors are those of crout/client.h.
 //
@@ -27,10 +26,10 @@
 #include "crout/matrix_sink.h"
 #include "crout/matrix_source.h"
 #include "crout/options.h"
-#include "crout/v1/factor.pb.h"
-#include "crout/v1/factorization_service.pb.h"
+#include "crout/results.h"
 
 namespace crout {
+inline namespace api {
 
 // Move-only. A background thread of the client renews the lease after half of its length and
 // retries a failed renewal. After a failed renewal the next use of the factor first renews on the
@@ -38,21 +37,20 @@ namespace crout {
 // has the factor.
 class Factor {
  public:
-  // Factors a matrix; see Client::Factorize. A singular matrix is not an error:
-  // description().info() is then above 0. The object keeps `client` alive. INVALID_ARGUMENT for a
-  // request_id without a lease, because the server does not report the lease of an existing factor.
-  static absl::StatusOr<Factor> Factorize(std::shared_ptr<client::Client> client,
-                                          const client::MatrixSource& matrix,
-                                          const v1::FactorizeOptions& options = {},
-                                          const v1::CacheOptions& cache = {},
-                                          const client::CallOptions& call = {});
+  // Factors a matrix or a batch; see Client::Factor. A singular matrix is not an error:
+  // description().info is then above 0, or description().members.info of a member. The object keeps
+  // `client` alive. INVALID_ARGUMENT for a request_id without a lease, because the server does not
+  // report the lease of an existing factor.
+  static absl::StatusOr<Factor> Make(std::shared_ptr<Client> client, const MatrixSource& matrix,
+                                     const FactorOptions& options = {},
+                                     const CacheOptions& cache = {}, const CallOptions& call = {});
 
   // Attaches to an existing factor of the client's tenant: by its handle or, for any other text, to
   // the newest factor of this name. The object renews no lease (each use restarts it) and does not
   // release the factor when it is destroyed; Release() still does. NOT_FOUND if there is none.
-  static absl::StatusOr<Factor> Attach(std::shared_ptr<client::Client> client,
+  static absl::StatusOr<Factor> Attach(std::shared_ptr<Client> client,
                                        const std::string& handle_or_name,
-                                       const client::CallOptions& call = {});
+                                       const CallOptions& call = {});
 
   Factor(Factor&&) noexcept = default;
   Factor& operator=(Factor&& other) noexcept;  // Releases the factor that was held.
@@ -61,8 +59,8 @@ class Factor {
   ~Factor();
 
   // Description at the last factorization or at Attach. Empty after Release.
-  const v1::Factor& description() const { return description_; }
-  const std::string& handle() const { return description_.handle(); }
+  const FactorDescription& description() const { return description_; }
+  const std::string& handle() const { return description_.handle; }
 
   // Whether Attach() made the object.
   bool attached() const;
@@ -71,47 +69,44 @@ class Factor {
   absl::Status lease_status() const;
 
   // Solves op(A) X = B; see Client::Solve.
-  absl::StatusOr<v1::SolveResult> Solve(const client::MatrixSource& rhs,
-                                        const v1::SolveOptions& options, client::MatrixSink* x,
-                                        const client::CallOptions& call = {}) const;
+  absl::StatusOr<SolveResult> Solve(const MatrixSource& rhs, const SolveOptions& options,
+                                    MatrixSink* x, const CallOptions& call = {}) const;
 
   // Solves on a separate thread, which also calls `x` and call.on_progress. The memory of `rhs`,
   // `x` and call.cancellation must stay valid until the future is ready. The future's destructor
   // waits for the solve; use call.cancellation to end it early. During the solve the factor may be
   // moved; if it is released, the solve may end with NOT_FOUND. RESOURCE_EXHAUSTED if no thread can
   // be started.
-  std::future<absl::StatusOr<v1::SolveResult>> SolveAsync(
-      const client::MatrixSource& rhs, const v1::SolveOptions& options, client::MatrixSink* x,
-      const client::CallOptions& call = {}) const;
+  std::future<absl::StatusOr<SolveResult>> SolveAsync(const MatrixSource& rhs,
+                                                      const SolveOptions& options, MatrixSink* x,
+                                                      const CallOptions& call = {}) const;
 
-  // Replaces the factor; see Client::Refactorize. On success description() describes the new
+  // Replaces the factor; see Client::Refactor. On success description() describes the new
   // version; on failure it stays.
-  absl::Status Refactorize(const client::MatrixSource& matrix,
-                           const v1::FactorizeOptions& options = {},
-                           const client::CallOptions& call = {});
+  absl::Status Refactor(const MatrixSource& matrix, const RefactorOptions& options = {},
+                        const CallOptions& call = {});
 
   // Current description; see Client::Describe.
-  absl::StatusOr<v1::Factor> Describe(const client::CallOptions& call = {}) const;
+  absl::StatusOr<FactorDescription> Describe(const CallOptions& call = {}) const;
 
   // Stops the renewals and drops the factor on the server. Whatever the status, the object is then
   // in the moved-from state: every use is FAILED_PRECONDITION.
-  absl::Status Release(const client::CallOptions& call = {});
+  absl::Status Release(const CallOptions& call = {});
 
  private:
-  Factor(std::shared_ptr<const client::HeldFactor> hold, v1::Factor description);
+  Factor(std::shared_ptr<const internal::HeldFactor> hold, FactorDescription description);
 
   // Solves with `hold`, which a solve in the background may share. Null after Release:
   // FAILED_PRECONDITION.
-  static absl::StatusOr<v1::SolveResult> SolveWith(const client::HeldFactor* hold,
-                                                   const client::MatrixSource& rhs,
-                                                   const v1::SolveOptions& options,
-                                                   client::MatrixSink* x,
-                                                   const client::CallOptions& call);
+  static absl::StatusOr<SolveResult> SolveWith(const internal::HeldFactor* hold,
+                                               const MatrixSource& rhs, const SolveOptions& options,
+                                               MatrixSink* x, const CallOptions& call);
 
-  std::shared_ptr<const client::HeldFactor> hold_;  // null: released or moved from
-  v1::Factor description_;
+  std::shared_ptr<const internal::HeldFactor> hold_;  // null: released or moved from
+  FactorDescription description_;
 };
 
+}  // namespace api
 }  // namespace crout
 
 #endif  // CROUT_CROUT_FACTOR_H_

@@ -5,14 +5,18 @@
 #define CROUT_CROUT_MATRIX_CHANGE_H_
 
 #include <cstdint>
-#include <string>
+#include <memory>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "crout/matrix_source.h"
-#include "crout/v1/factorization_service.pb.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
+
+namespace internal {
+struct ChangePayload;
+}
 
 // A change of the previous matrix; holds a copy of its data. For a matrix that the server keeps
 // sparse, only Values is accepted.
@@ -42,7 +46,7 @@ class MatrixChange {
   // lines or entries, in their order. Duplicates are summed and symmetry is expanded as in the
   // original.
   //
-  // `entry_digest` identifies that matrix: result.entry_digest() of the step that sent it, or a
+  // `entry_digest` identifies that matrix: result.entry_digest of the step that sent it, or a
   // digest computed as SeriesResult.entry_digest defines it. The step returns FAILED_PRECONDITION
   // (PATTERN_MISMATCH) if the last matrix of the stream has other entries. It returns
   // INVALID_ARGUMENT for another number of values, and if the last matrix of the stream was dense
@@ -52,13 +56,13 @@ class MatrixChange {
     return OfValues(AsBytes(values), values.size(), entry_digest);
   }
 
-  const v1::MatrixChange& spec() const { return spec_; }
-  // The error that the call would return for the arguments; OK if they are valid.
-  const absl::Status& status() const { return status_; }
-  // Source of the payload, which is not a matrix. Refers to this object.
+  // For the library's own use: the change, and the source of its bytes, which refers to this
+  // object.
+  const internal::ChangePayload& payload() const { return *payload_; }
   MatrixSource bytes() const;
 
  private:
+  explicit MatrixChange(internal::ChangePayload payload);
   template <class T>
   static absl::string_view AsBytes(absl::Span<const T> values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
@@ -70,11 +74,10 @@ class MatrixChange {
   static MatrixChange OfLowRank(absl::string_view u, absl::string_view v, size_t element, int64_t n,
                                 int64_t rank);
 
-  v1::MatrixChange spec_;
-  absl::Status status_;
-  std::string data_;
+  std::shared_ptr<const internal::ChangePayload> payload_;
 };
 
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CROUT_MATRIX_CHANGE_H_

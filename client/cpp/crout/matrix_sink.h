@@ -13,23 +13,28 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "crout/v1/matrix.pb.h"
+#include "crout/types.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 
-// Receives one dense matrix, on the thread of the call. An error of a method ends the call with
-// that error.
+// Receives one dense matrix, or the matrices of a batch, on the thread of the call. An error of a
+// method ends the call with that error.
 class MatrixSink {
  public:
   virtual ~MatrixSink() = default;
 
   // Called before the data. A retried call calls it again; the sink must then discard all earlier
   // data.
-  virtual absl::Status Begin(const v1::DenseSpec& spec) = 0;
+  virtual absl::Status Begin(const DenseSpec& spec) = 0;
 
   // Receives the next bytes, in the order of the spec's layout. A successful call delivers exactly
   // rows * cols * element size bytes, a failed call at most as many.
   virtual absl::Status Append(absl::Span<const std::byte> bytes) = 0;
+
+  // Called before the matrices of a batch: Begin() and Append() then follow for each of `count`
+  // matrices. The default refuses batches; BatchMatrices (crout/batch.h) takes them.
+  virtual absl::Status BeginBatch(int64_t count);
 };
 
 // Writes to the caller's memory, without gaps and in the layout of the returned matrix. The memory
@@ -48,12 +53,12 @@ class SpanSink : public MatrixSink {
     shape_.emplace(rows, cols);
   }
 
-  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Begin(const DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
 
  private:
   const absl::Span<std::byte> memory_;
-  const v1::Dtype dtype_;
+  const Dtype dtype_;
   std::optional<std::pair<int64_t, int64_t>> shape_;
   absl::Span<std::byte> rest_;
 };
@@ -65,35 +70,35 @@ class SpanSink : public MatrixSink {
 class StridedSink : public MatrixSink {
  public:
   StridedSink(double* values, int64_t rows, int64_t cols, int64_t stride,
-              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+              StorageOrder layout = StorageOrder::kColumnMajor);
   StridedSink(float* values, int64_t rows, int64_t cols, int64_t stride,
-              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+              StorageOrder layout = StorageOrder::kColumnMajor);
   StridedSink(std::complex<double>* values, int64_t rows, int64_t cols, int64_t stride,
-              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+              StorageOrder layout = StorageOrder::kColumnMajor);
   StridedSink(std::complex<float>* values, int64_t rows, int64_t cols, int64_t stride,
-              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+              StorageOrder layout = StorageOrder::kColumnMajor);
 
-  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Begin(const DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
 
  private:
-  StridedSink(std::byte* memory, v1::Dtype dtype, int64_t rows, int64_t cols, int64_t stride,
-              v1::Layout layout);
+  StridedSink(std::byte* memory, Dtype dtype, int64_t rows, int64_t cols, int64_t stride,
+              StorageOrder layout);
 
   std::byte* const memory_;
   const int64_t stride_;  // elements
-  v1::DenseSpec expected_;
+  DenseSpec expected_;
   int64_t written_ = 0;  // bytes
 };
 
 // Stores the matrix in its own memory, which grows as data arrives.
 class BufferSink : public MatrixSink {
  public:
-  absl::Status Begin(const v1::DenseSpec& spec) override;
+  absl::Status Begin(const DenseSpec& spec) override;
   absl::Status Append(absl::Span<const std::byte> bytes) override;
 
-  const v1::DenseSpec& spec() const { return spec_; }
-  // The elements, in the order of the spec's layout. T: the type of spec().dtype().
+  const DenseSpec& spec() const { return spec_; }
+  // The elements, in the order of the spec's layout. T: the type of spec().dtype.
   template <class T>
   absl::Span<const T> values() const {
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
@@ -102,13 +107,11 @@ class BufferSink : public MatrixSink {
   std::vector<std::byte> TakeBytes() { return std::move(bytes_); }
 
  private:
-  v1::DenseSpec spec_;
+  DenseSpec spec_;
   std::vector<std::byte> bytes_;
 };
 
-// Bytes of one element; 8 for DTYPE_UNSPECIFIED, which stands for float64; 0 for an unknown type.
-size_t ElementSize(v1::Dtype dtype);
-
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CROUT_MATRIX_SINK_H_

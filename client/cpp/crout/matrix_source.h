@@ -10,25 +10,19 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "crout/v1/matrix.pb.h"
+#include "crout/types.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 
 class BatchSource;
-class ChunkReader;
-
-// The columns or rows of a matrix in memory, at a constant distance.
-struct StridedVectors {
-  const std::byte* begin = nullptr;
-  int64_t count = 0;   // number of columns (rows)
-  int64_t length = 0;  // bytes of one column (row)
-  int64_t stride = 0;  // bytes between the starts of two columns (rows); at least `length`
-};
+namespace internal {
+struct Payload;
+}
 
 // A description of a matrix and a reference to its bytes; cheap to copy. The caller's memory must
 // stay valid and unchanged until the call with this source returns.
@@ -37,26 +31,26 @@ class MatrixSource {
   // A dense matrix of rows * cols elements in the order of `layout`. The call returns
   // INVALID_ARGUMENT if `values` has another size.
   static MatrixSource Dense(absl::Span<const double> values, int64_t rows, int64_t cols,
-                            v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+                            StorageOrder layout = StorageOrder::kColumnMajor);
   static MatrixSource Dense(absl::Span<const float> values, int64_t rows, int64_t cols,
-                            v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+                            StorageOrder layout = StorageOrder::kColumnMajor);
   static MatrixSource Dense(absl::Span<const std::complex<double>> values, int64_t rows,
-                            int64_t cols, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+                            int64_t cols, StorageOrder layout = StorageOrder::kColumnMajor);
   static MatrixSource Dense(absl::Span<const std::complex<float>> values, int64_t rows,
-                            int64_t cols, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+                            int64_t cols, StorageOrder layout = StorageOrder::kColumnMajor);
 
   // A dense matrix with a stride in elements (LAPACK's leading dimension): column j (row-major: row
   // j), 0-based, starts at values + j * stride. Sent without a full copy. The call returns
   // INVALID_ARGUMENT if the stride is shorter than a column (row), if `values` is null and the
   // matrix is not empty, or if the number of bytes exceeds an int64_t.
   static MatrixSource Strided(const double* values, int64_t rows, int64_t cols, int64_t stride,
-                              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+                              StorageOrder layout = StorageOrder::kColumnMajor);
   static MatrixSource Strided(const float* values, int64_t rows, int64_t cols, int64_t stride,
-                              v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+                              StorageOrder layout = StorageOrder::kColumnMajor);
   static MatrixSource Strided(const std::complex<double>* values, int64_t rows, int64_t cols,
-                              int64_t stride, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+                              int64_t stride, StorageOrder layout = StorageOrder::kColumnMajor);
   static MatrixSource Strided(const std::complex<float>* values, int64_t rows, int64_t cols,
-                              int64_t stride, v1::Layout layout = v1::LAYOUT_COLUMN_MAJOR);
+                              int64_t stride, StorageOrder layout = StorageOrder::kColumnMajor);
 
   // A sparse rows x cols matrix in binary. Indices are 0-based, in any order; duplicates are
   // summed. Entry e is values[e] in row row_index[e] and column column_index[e]. With compressed
@@ -68,23 +62,23 @@ class MatrixSource {
   static MatrixSource Coordinates(absl::Span<const T> values, absl::Span<const Index> row_index,
                                   absl::Span<const Index> column_index, int64_t rows,
                                   int64_t cols) {
-    return SparseBytes(DtypeOf<T>(), v1::SPARSE_FORMAT_COORDINATE, IndexBytes<Index>(),
+    return SparseBytes(DtypeOf<T>(), SparseFormat::kCoordinate, IndexBytes<Index>(),
                        Elements(values), Elements(row_index), Elements(column_index), rows, cols);
   }
   template <class T, class Index>
   static MatrixSource CompressedRows(absl::Span<const T> values, absl::Span<const Index> row_start,
                                      absl::Span<const Index> column_index, int64_t rows,
                                      int64_t cols) {
-    return SparseBytes(DtypeOf<T>(), v1::SPARSE_FORMAT_COMPRESSED_ROWS, IndexBytes<Index>(),
+    return SparseBytes(DtypeOf<T>(), SparseFormat::kCompressedRows, IndexBytes<Index>(),
                        Elements(values), Elements(row_start), Elements(column_index), rows, cols);
   }
 
   // New values for the positions of a factor's sparse matrix, one for each position. They are
   // ordered by column, and by row within a column, as in compressed columns without duplicates.
-  // Only for Refactorize, and only for factors by sparse methods. T: the type of the previous
+  // Only for Refactor, and only for factors by sparse methods. T: the type of the previous
   // matrix.
   //
-  // `pattern_digest` identifies the positions: description().sparse().pattern_digest() of the
+  // `pattern_digest` identifies the positions: description().sparse->pattern_digest of the
   // factor, or a digest of the caller's own matrix, as factor.proto defines it. The server returns
   // FAILED_PRECONDITION (PATTERN_MISMATCH) if the factor's matrix has another pattern, for instance
   // because another client replaced it.
@@ -98,34 +92,35 @@ class MatrixSource {
 
   // A dense rows x cols matrix of ones, which needs no memory of the caller. The call returns
   // INVALID_ARGUMENT if a size is negative, if the number of bytes exceeds an int64_t, or if
-  // `dtype` is unspecified or unknown.
-  static MatrixSource Ones(int64_t rows, int64_t cols, v1::Dtype dtype = v1::DTYPE_FLOAT64);
+  // `dtype` is unknown.
+  static MatrixSource Ones(int64_t rows, int64_t cols, Dtype dtype = Dtype::kFloat64);
 
   // Matrix Market text, plain or gzip. `dtype` is the type in which the server stores its values.
-  static MatrixSource MatrixMarket(absl::string_view text, v1::Dtype dtype = v1::DTYPE_FLOAT64);
+  static MatrixSource MatrixMarket(absl::string_view text, Dtype dtype = Dtype::kFloat64);
 
   // Matrix Market text from a file or pipe, read in chunks while it is sent. A call with a pipe is
   // not retried. The call returns NOT_FOUND or another status of errno if the file cannot be read.
-  static MatrixSource MatrixMarketFile(std::string path, v1::Dtype dtype = v1::DTYPE_FLOAT64);
+  static MatrixSource MatrixMarketFile(std::string path, Dtype dtype = Dtype::kFloat64);
 
-  const v1::MatrixSpec& spec() const { return spec_; }
+  // A batch of matrices, for Factor, Refactor and FactorAndSolve, and right-hand sides for members
+  // of a batch, for Solve and FactorAndSolve. `source` must outlive the call with this source.
+  static MatrixSource Batch(const BatchSource& source);
+  static MatrixSource BatchRhs(const BatchSource& source);
 
-  // Whether each Open() gives the same bytes. False for a pipe.
-  bool repeatable() const;
+  // Element type of the matrix.
+  Dtype dtype() const;
 
-  // Starts a pass over the bytes. Opens the file, if there is one.
-  absl::StatusOr<std::unique_ptr<ChunkReader>> Open() const;
+  // For the library's own use.
+  const internal::Payload& payload() const { return *payload_; }
 
  private:
-  friend class BatchSource;  // makes the sources of batches
+  enum class SparseFormat { kCoordinate = 1, kCompressedRows = 2 };  // numbers of the contract
 
-  MatrixSource() = default;
-  static MatrixSource OfShape(v1::Dtype dtype, int64_t rows, int64_t cols, v1::Layout layout);
-  static MatrixSource DenseBytes(v1::Dtype dtype, size_t element_size,
-                                 absl::Span<const std::byte> bytes, int64_t rows, int64_t cols,
-                                 v1::Layout layout);
-  static MatrixSource StridedBytes(v1::Dtype dtype, size_t element_size, const void* values,
-                                   int64_t rows, int64_t cols, int64_t stride, v1::Layout layout);
+  explicit MatrixSource(internal::Payload payload);
+  static MatrixSource DenseBytes(Dtype dtype, absl::Span<const std::byte> bytes, int64_t rows,
+                                 int64_t cols, StorageOrder layout);
+  static MatrixSource StridedBytes(Dtype dtype, const void* values, int64_t rows, int64_t cols,
+                                   int64_t stride, StorageOrder layout);
   // `count` elements of any type.
   struct Array {
     absl::Span<const std::byte> bytes;
@@ -136,21 +131,21 @@ class MatrixSource {
     return {{reinterpret_cast<const std::byte*>(elements.data()), elements.size() * sizeof(E)},
             static_cast<int64_t>(elements.size())};
   }
-  static MatrixSource SparseBytes(v1::Dtype dtype, v1::SparseFormat format, size_t index_bytes,
+  static MatrixSource SparseBytes(Dtype dtype, SparseFormat format, size_t index_bytes,
                                   const Array& values, const Array& rows_of,
                                   const Array& column_index, int64_t rows, int64_t cols);
-  static MatrixSource SparseValueBytes(v1::Dtype dtype, const Array& values,
+  static MatrixSource SparseValueBytes(Dtype dtype, const Array& values,
                                        absl::string_view pattern_digest);
   template <class T>
-  static constexpr v1::Dtype DtypeOf() {
-    if (std::is_same_v<T, float>) return v1::DTYPE_FLOAT32;
-    if (std::is_same_v<T, double>) return v1::DTYPE_FLOAT64;
-    if (std::is_same_v<T, std::complex<float>>) return v1::DTYPE_COMPLEX64;
+  static constexpr Dtype DtypeOf() {
+    if (std::is_same_v<T, float>) return Dtype::kFloat32;
+    if (std::is_same_v<T, double>) return Dtype::kFloat64;
+    if (std::is_same_v<T, std::complex<float>>) return Dtype::kComplex64;
     static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
                       std::is_same_v<T, std::complex<float>> ||
                       std::is_same_v<T, std::complex<double>>,
                   "elements are float, double, std::complex<float> or std::complex<double>");
-    return v1::DTYPE_COMPLEX128;
+    return Dtype::kComplex128;
   }
   template <class Index>
   static constexpr size_t IndexBytes() {
@@ -160,16 +155,10 @@ class MatrixSource {
     return sizeof(Index);
   }
 
-  v1::MatrixSpec spec_;
-  absl::Status status_;
-  // One of the following is the payload; all others have their default values.
-  std::vector<absl::Span<const std::byte>> bytes_;  // to be concatenated
-  StridedVectors vectors_;
-  std::string path_;   // of a file
-  int64_t ones_ = -1;  // number of bytes of ones
-  const BatchSource* batch_ = nullptr;
+  std::shared_ptr<const internal::Payload> payload_;
 };
 
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CROUT_MATRIX_SOURCE_H_

@@ -1,140 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Options of a client and of its calls.
+// Options of the operations. The defaults are the server's; an unset std::optional lets the server
+// decide. proto/crout/v1 documents limits, and the errors for values outside them.
 #ifndef CROUT_CROUT_OPTIONS_H_
 #define CROUT_CROUT_OPTIONS_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "crout/cancellation.h"
-#include "crout/v1/factorization_service.pb.h"
+#include "crout/types.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 
-// Policy of retries. A call is retried if the server refused it before any effect
-// (RESOURCE_EXHAUSTED or ABORTED with a delay) or, if it is safe to repeat, after UNAVAILABLE. A
-// call that reads a pipe is not retried. Retries end at the call's deadline.
-//
-// The delay before a retry is the server's, if it sent one, limited to max_server_delay; up to 20 %
-// of jitter is added. Otherwise it is between 50 % and 100 % of an exponential backoff.
-struct RetryPolicy {
-  int max_attempts = 4;  // the first one included; 1: no retries
-  absl::Duration initial_backoff = absl::Milliseconds(50);
-  absl::Duration max_backoff = absl::Seconds(5);
-  double multiplier = 2.0;  // growth of the backoff for each attempt
-  absl::Duration max_server_delay = absl::Seconds(30);
+// Parameters of an LU method. 0 and unset select the method's default.
+struct MethodParameters {
+  std::optional<Pivoting> pivot_rule = std::nullopt;
+  double interval_low = 0;  // of Pivoting::kInterval; the default of both ends is (1e-5, 1e5]
+  double interval_high = 0;
+  double threshold = 0;  // of Pivoting::kThreshold, in (0, 1]; default 0.1
+  // Iterative methods: an element x has converged when it changes by at most
+  // absolute_tolerance + tolerance |x|.
+  double tolerance = 0;
+  int64_t section_size = 0;  // iterative methods: rows and columns of a section
+  int32_t block_size = 0;    // a power of two
+  int64_t sweep_limit = 0;   // iterative methods: largest number of sweeps of one section
+  double absolute_tolerance = 0;
+  std::optional<Variant> variant = std::nullopt;  // unset: kFast
 };
 
-// Options of TLS. The server's certificate and name are always verified. Files are PEM and are read
-// when the client is made. INVALID_ARGUMENT for a file that cannot be read or is not PEM, for a key
-// that others can read, for a key that does not belong to the certificate, and for one of them
-// without the other.
-struct TlsOptions {
-  // Certificate authorities that may sign the server's certificate. Empty: those of the system.
-  std::string ca_file = "";
-  // Certificate chain and key of this client, if the server requires them.
-  std::string cert_file = "";
-  std::string key_file = "";
-  // Name that the server's certificate must have. Empty: the host of the address.
-  std::string server_name = "";
+// Options of a factorization.
+struct FactorOptions {
+  Algorithm algorithm = Algorithm::kAuto;
+  // Device of Client::ServerInfo. Empty: the device with the earliest expected completion.
+  std::string device = "";
+  // Type of L and U. Unset: the matrix's type; for kKlu that type in double precision.
+  std::optional<Dtype> factor_dtype = std::nullopt;
+  Equilibrate equilibrate = Equilibrate::kAuto;
+  // Whether A is kept, as verification, refinement and error bounds require.
+  bool keep_matrix = true;
+  bool condition = false;    // report the reciprocal condition estimate
+  bool determinant = false;  // report the determinant
+  MethodParameters parameters = {};
+  // Factors in this precision and corrects every solve. Unset: the factor's type.
+  std::optional<Precision> precision = std::nullopt;
+  // kMultifrontal: smallest pivot as a fraction of the largest entry of its column in the front, in
+  // (0, 1]. 0: the default, 0.01.
+  double pivot_threshold = 0;
 };
 
-// Options of a client.
-//
-// `server` is an address in a form that CheckAddress() accepts, or the name of a server in
-// ServersFile() (see FindServer()).
-//
-// `token` and `token_file` give a bearer token for a server that requires authentication. At most
-// one of them may be set. The file holds only the token and is read when the client is made.
-// INVALID_ARGUMENT for a file that cannot be read, holds no valid token, or can be read by others.
-// A token is sent only over TLS, Unix sockets and loopback; with another connection it is
-// INVALID_ARGUMENT.
-struct ClientOptions {
-  std::string server = "127.0.0.1:50051";
-  std::string tenant = "";  // see CheckTenant(); empty for the server's default tenant
-  // Timeout of calls without their own, retries included. The default is long enough for the
-  // largest matrices and only ends calls that would otherwise hang. 0 or infinite: no timeout.
-  absl::Duration timeout = absl::Hours(2);
-  // A call ends with UNAVAILABLE if the server is silent for this long: it sends no message,
-  // answers no ping and accepts no new connection. A server that queues, receives or computes
-  // answers pings. At least one millisecond.
-  absl::Duration silence = absl::Seconds(60);
-  RetryPolicy retry = {};
-  std::optional<TlsOptions> tls = std::nullopt;  // unset: no encryption
-  std::string token = "";
-  std::string token_file = "";
+// Options of a replacement.
+struct RefactorOptions {
+  FactorOptions factor = {};
+  // Whether a singular factor, with which no system can be solved, may replace the old one. Without
+  // effect for a batch, whose members may be singular.
+  bool replace_if_singular = false;
 };
 
-// Progress of a streaming call.
-struct ProgressUpdate {
-  int64_t bytes_sent = 0;   // payload bytes passed to gRPC
-  int64_t bytes_total = 0;  // -1: unknown (a pipe)
-  // Set if the server reported progress; unset if payload was sent.
-  std::optional<v1::Progress> phase;
+// Lease, name and idempotency of a cached factor.
+struct CacheOptions {
+  // Length of the lease. Zero: the server's default, 1 h unless configured.
+  absl::Duration lease = absl::ZeroDuration();
+  std::string name = "";  // for Client::List; at most 128 bytes of UTF-8
+  // Makes Factor idempotent: a repeated call with the id returns the existing factor. At most 128
+  // bytes.
+  std::string request_id = "";
 };
 
-// Options of one call.
-struct CallOptions {
-  // Timeout of the whole call, retries included. Unset: the client's. 0 or infinite: none.
-  std::optional<absl::Duration> timeout = std::nullopt;
-  // Not owned; null for none.
-  Cancellation* cancellation = nullptr;
-  // Called on the thread of the call, after each sent message and for each progress report.
-  std::function<void(const ProgressUpdate&)> on_progress = nullptr;
-  // W3C trace context to send; empty for none.
-  std::string traceparent = "";
+// Options of a solve.
+struct SolveOptions {
+  Operation operation = Operation::kNone;
+  Solver solver = Solver::kAuto;
+  bool verify = true;        // compute the backward error
+  bool error_bound = false;  // report an estimated bound of the forward error
+  // Largest number of refinement steps, up to 100.
+  int32_t max_refinement_steps = 0;
+  // Solver::kIs: relative change at which an unknown has converged, in [0, 1). 0: nothing changes.
+  double solver_tolerance = 0;
+  bool componentwise_error = false;   // report the componentwise backward error
+  bool refine_componentwise = false;  // refine by the componentwise backward error
 };
 
-// Returns INVALID_ARGUMENT, with the expected form, unless `address` has one of these forms:
-// "host:port" with a port from 1 to 65535 and IPv6 hosts in brackets; "unix:PATH" or
-// "unix-abstract:NAME"; a gRPC target that starts with "dns:", "ipv4:" or "ipv6:", which only gRPC
-// checks.
-absl::Status CheckAddress(absl::string_view address);
+// Options of FactorAndSolve.
+struct FactorAndSolveOptions {
+  FactorOptions factor = {};
+  SolveOptions solve = {};
+  // Set: the factor is cached. Unset: it is dropped after the solve.
+  std::optional<CacheOptions> cache = std::nullopt;
+};
 
-// Path of the file of named servers: $CROUT_SERVERS, otherwise crout/servers.toml in
-// $XDG_CONFIG_HOME or ~/.config; "" if the environment sets none of these. The file has one TOML
-// section for each server, in which only `address` is required. Paths may be relative to the file's
-// directory or start with ~/:
-//   [lab]
-//   address = "solver.example.org:50051"
-//   tls = true                        # implied by any of the next four keys
-//   ca = "lab-ca.crt"
-//   cert = "alice.crt"
-//   key = "alice.key"
-//   server_name = "crout.example.org"
-//   token_file = "alice.token"
-//   tenant = "alice"
-std::string ServersFile();
-// Resolves a server name. If options.server is an address, returns `options`. Otherwise returns
-// them with the address of the named server and, for unset fields, the values of its section.
-// INVALID_ARGUMENT, with the remedy, for an unknown name, for a file with an error in any section,
-// and for a file that others can write.
-absl::StatusOr<ClientOptions> FindServer(ClientOptions options);
-// Returns `options` with unset fields from croutctl's variables: CROUT_SERVER (if `server` is
-// empty), CROUT_TENANT, CROUT_TLS, CROUT_CA, CROUT_CERT, CROUT_KEY, CROUT_TOKEN_FILE.
-// INVALID_ARGUMENT if CROUT_TLS is neither true nor false.
-absl::StatusOr<ClientOptions> WithEnvironment(ClientOptions options);
+// Options of a Schur complement.
+struct SchurOptions {
+  // Order of the leading block A11.
+  int64_t leading_order = 0;
+  // Sparse matrices only, instead of leading_order: the 0-based, distinct unknowns of A22, in the
+  // order of the rows and columns of S.
+  std::vector<int32_t> keep = {};
+  FactorOptions factor = {};      // of A11
+  CacheOptions cache = {};        // of the factor of A11
+  Solver solver = Solver::kAuto;  // of A11 X = A12
+};
 
-// Whether connections to `address` stay on this machine: "localhost:PORT", a loopback address, or a
-// Unix socket.
-bool IsLocal(absl::string_view address);
-// INVALID_ARGUMENT unless `tenant` is 1 to 64 characters of [A-Za-z0-9_.-].
-absl::Status CheckTenant(absl::string_view tenant);
+// Options of the reduced row echelon form.
+struct RrefOptions {
+  // Number of trailing columns that are right-hand sides: they contain no pivots.
+  int64_t augmented_columns = 0;
+  // Absolute threshold for a pivot. Unset: max(m, k) eps ||A||_inf, adjusted for growth.
+  std::optional<double> tolerance = std::nullopt;
+  std::string device = "";  // as in FactorOptions
+};
 
-// INVALID_ARGUMENT unless `token` is 1 to 4096 printable ASCII characters without spaces. The
-// message does not contain the token.
-absl::Status CheckToken(absl::string_view token);
+// Options of a series, for all its steps.
+struct SeriesOptions {
+  // Factor to start with, for instance to resume an interrupted series. Empty: the first step sends
+  // a matrix.
+  std::string handle = "";
+  FactorOptions factor = {};  // of new factors
+  CacheOptions cache = {};    // of the factor that the series makes; not together with `handle`
+  SeriesStrategy strategy = SeriesStrategy::kAuto;
+  // Backward error that every right-hand side must reach, in [0, 1). 0: sqrt(n) u with u the unit
+  // roundoff of B's type.
+  double accuracy = 0;
+  Operation operation = Operation::kNone;
+};
 
-// Converts to the type of the contract's lease fields.
-google::protobuf::Duration ToProtoDuration(absl::Duration duration);
+// Matrix whose factorization Client::Estimate predicts.
+struct EstimateRequest {
+  int64_t n = 0;                              // order of A
+  std::optional<Dtype> dtype = std::nullopt;  // of A; unset: float64
+  FactorOptions factor = {};
+  // Sparse matrices: number of distinct stored positions, after symmetry is expanded.
+  std::optional<int64_t> nnz = std::nullopt;
+  // Sparse factor whose matrix has A's pattern; `n` and `nnz` must then be unset.
+  std::string handle = "";
+};
 
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CROUT_OPTIONS_H_

@@ -9,16 +9,17 @@
 #include <cstring>
 #include <vector>
 
-#include "crout/v1/factor.pb.h"
-#include "crout/v1/matrix.pb.h"
+#include "crout/results.h"
+#include "crout/types.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 
 // A square matrix in compressed rows. Indices are 0-based. Row i has the entries starts[i] to
 // starts[i + 1] - 1, in ascending order of their columns.
 struct CompressedRows {
   int64_t n = 0;  // order
-  v1::Dtype dtype = v1::DTYPE_FLOAT64;
+  Dtype dtype = Dtype::kFloat64;
   std::vector<int64_t> starts;         // n + 1 elements
   std::vector<int32_t> columns;        // column of each entry
   std::vector<std::byte> value_bytes;  // value of each entry, of type dtype
@@ -37,7 +38,7 @@ struct CompressedRows {
 // (SparseInfo.perturbed_pivots). r is row_scales, c is col_scales, p is row_permutation and q is
 // column_permutation: row i of L U is row p[i] of A, and column j is column q[j] of A.
 struct SparseFactors {
-  v1::Factor factor;                     // the version that was sent
+  FactorDescription factor;              // the version that was sent
   CompressedRows lower;                  // strictly lower part; the unit diagonal is not stored
   CompressedRows upper;                  // upper part with the diagonal
   std::vector<int32_t> row_permutation;  // n elements, 0-based
@@ -47,6 +48,7 @@ struct SparseFactors {
   std::vector<double> col_scales;
 };
 
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout
 
 #endif  // CROUT_CROUT_SPARSE_FACTORS_H_

@@ -72,8 +72,8 @@ Json CostOf(SmallRequests& requests, const char* what, int64_t n, F call) {
     sum += static_cast<int64_t>(1e9 * seconds);
   };
   const ProcessorUsage before = ProcessorUsageOf(requests.daemon());
-  const double rate = requests.Throughput([&](client::Client& client) {
-    std::optional<v1::Timings> timings;
+  const double rate = requests.Throughput([&](Client& client) {
+    std::optional<Timings> timings;
     add(waited, Time([&] { timings = call(client); }));
     ++calls;
     if (!timings) return;
@@ -103,17 +103,16 @@ Json CostOf(SmallRequests& requests, const char* what, int64_t n, F call) {
 void AddCallCosts(SmallRequests& calls, Json& rows) {
   const SmallProblem tiny(1);
   const int64_t n = calls.problem().n;
-  rows.push_back(CostOf(calls, "nothing", 0, [&](client::Client& client) {
+  rows.push_back(CostOf(calls, "nothing", 0, [&](Client& client) {
     calls.DescribeKept(client);
-    return std::optional<v1::Timings>();
+    return std::optional<Timings>();
   }));
-  rows.push_back(CostOf(calls, "factorize and solve", 1, [&](client::Client& client) {
+  rows.push_back(CostOf(calls, "factorize and solve", 1, [&](Client& client) {
     return std::optional(SmallRequests::FactorAndSolve(client, tiny));
   }));
-  rows.push_back(CostOf(calls, "solve", n, [&](client::Client& client) {
-    return std::optional(calls.Solve(client));
-  }));
-  rows.push_back(CostOf(calls, "factorize and solve", n, [&](client::Client& client) {
+  rows.push_back(CostOf(calls, "solve", n,
+                        [&](Client& client) { return std::optional(calls.Solve(client)); }));
+  rows.push_back(CostOf(calls, "factorize and solve", n, [&](Client& client) {
     return std::optional(SmallRequests::FactorAndSolve(client, calls.problem()));
   }));
 }

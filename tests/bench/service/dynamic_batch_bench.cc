@@ -47,14 +47,13 @@ class Subject {
 
   void RunRound() {
     const SmallProblem& problem = calls_.problem();
-    rates_.push_back(calls_.Throughput(
-        [&](client::Client& client) { SmallRequests::FactorAndSolve(client, problem); }));
-    empty_rates_.push_back(
-        calls_.Throughput([&](client::Client& client) { calls_.DescribeKept(client); }));
+    rates_.push_back(
+        calls_.Throughput([&](Client& client) { SmallRequests::FactorAndSolve(client, problem); }));
+    empty_rates_.push_back(calls_.Throughput([&](Client& client) { calls_.DescribeKept(client); }));
     std::vector<double> seconds;
     std::array<std::vector<double>, std::size(kServerPhases)> phases;
     for (int k = 0; k < kLatencyCalls; ++k) {
-      v1::Timings timings;
+      Timings timings;
       seconds.push_back(
           Time([&] { timings = SmallRequests::FactorAndSolve(calls_.first(), problem); }));
       for (size_t i = 0; i < std::size(kServerPhases); ++i) {

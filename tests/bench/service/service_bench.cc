@@ -71,10 +71,10 @@ int64_t ResidentBytes(pid_t pid) {
   return 0;
 }
 
-std::unique_ptr<client::Client> ClientOf(const std::string& address) {
-  client::ClientOptions options;
+std::unique_ptr<Client> ClientOf(const std::string& address) {
+  ClientOptions options;
   options.server = address;
-  return Check(client::Client::Connect(options));
+  return Check(Client::Connect(options));
 }
 
 struct PayloadRound {
@@ -82,29 +82,29 @@ struct PayloadRound {
   double rss_growth_mib = 0;  // growth after the last byte was sent, without the payload
 };
 
-PayloadRound RunPayload(client::Client& client, pid_t daemon, const std::vector<double>& a) {
+PayloadRound RunPayload(Client& client, pid_t daemon, const std::vector<double>& a) {
   const int64_t n = kPayloadOrder;
   const int64_t before = ResidentBytes(daemon);
   int64_t at_end = before;
-  client::CallOptions call;
-  call.on_progress = [&](const client::ProgressUpdate& update) {
-    if (!update.phase && update.bytes_sent == update.bytes_total) at_end = ResidentBytes(daemon);
+  CallOptions call;
+  call.on_progress = [&](const ProgressUpdate& update) {
+    if (!update.job && update.bytes_sent == update.bytes_total) at_end = ResidentBytes(daemon);
   };
-  v1::FactorizeOptions options;
-  options.set_equilibrate(v1::EQUILIBRATE_OFF);
-  const v1::Factor factor =
-      Check(client.Factorize(client::MatrixSource::Dense(a, n, n), options, {}, call));
+  FactorOptions options;
+  options.equilibrate = Equilibrate::kOff;
+  const FactorDescription factor =
+      Check(client.Factor(MatrixSource::Dense(a, n, n), options, {}, call));
   // The solution of A x = A 1 is 1 only if each entry arrived at its index.
   const std::vector<double> b = RowSums(a, n);
   std::vector<double> x(n);
-  client::SpanSink sink(absl::MakeSpan(x));
-  Check(client.Solve(factor.handle(), client::MatrixSource::Dense(b, n, 1), {}, &sink).status());
+  SpanSink sink(absl::MakeSpan(x));
+  Check(client.Solve(factor.handle, MatrixSource::Dense(b, n, 1), {}, &sink).status());
   for (const double v : x) {
     if (!(std::abs(v - 1) < 1e-9)) Check(absl::DataLossError("the matrix did not arrive whole"));
   }
-  Check(client.Release(factor.handle()));
+  Check(client.Release(factor.handle));
   const auto bytes = static_cast<double>(a.size() * sizeof(double));
-  return {bytes / factor.timings().receive_seconds() * 1e-9,
+  return {bytes / factor.timings.receive_seconds * 1e-9,
           (static_cast<double>(at_end - before) - bytes) / (1 << 20)};
 }
 
@@ -171,14 +171,13 @@ nlohmann::ordered_json BenchLatency(const std::string& device_name) {
     e2e::Daemon daemon({"--devices=" + device_name});
     const auto client = ClientOf(daemon.address());
     for (int round = -20; round < kLatencyRounds; ++round) {  // the first are warm-up
-      v1::Factor factor;
-      const double seconds = Time(
-          [&] { factor = Check(client->Factorize(client::MatrixSource::Dense(a, n, n), {}, {})); });
-      Check(client->Release(factor.handle()));
+      FactorDescription factor;
+      const double seconds =
+          Time([&] { factor = Check(client->Factor(MatrixSource::Dense(a, n, n), {}, {})); });
+      Check(client->Release(factor.handle));
       if (round < 0) continue;
       round_trip.push_back(seconds);
-      after_last_byte.push_back(factor.timings().total_seconds() -
-                                factor.timings().receive_seconds());
+      after_last_byte.push_back(factor.timings.total_seconds - factor.timings.receive_seconds);
     }
   }
   const double bare = BareGetrf(*OpenDevice(device_name), a);
@@ -193,12 +192,12 @@ nlohmann::ordered_json BenchLatency(const std::string& device_name) {
 
 // Returns the factorizations per second of `clients` concurrent clients, each with a connection.
 double Throughput(const e2e::Daemon& daemon, int clients, const std::vector<double>& a) {
-  std::vector<std::unique_ptr<client::Client>> connections;
+  std::vector<std::unique_ptr<Client>> connections;
   for (int i = 0; i < clients; ++i) connections.push_back(ClientOf(daemon.address()));
-  const auto source = client::MatrixSource::Dense(a, kConcurrencyOrder, kConcurrencyOrder);
-  const auto run = [&](client::Client& client, int jobs) {
+  const auto source = MatrixSource::Dense(a, kConcurrencyOrder, kConcurrencyOrder);
+  const auto run = [&](Client& client, int jobs) {
     for (int job = 0; job < jobs; ++job) {
-      Check(client.Release(Check(client.Factorize(source, {}, {})).handle()));
+      Check(client.Release(Check(client.Factor(source, {}, {})).handle));
     }
   };
   for (const auto& connection : connections) run(*connection, 2);
@@ -242,29 +241,29 @@ struct SeriesRound {
 // the matrix, passes the new matrix or its change to `send`, and returns the seconds that send
 // returns.
 template <class Change>
-std::vector<SeriesRound> RunSeries(std::shared_ptr<client::Client> client, int64_t n, int steps,
+std::vector<SeriesRound> RunSeries(std::shared_ptr<Client> client, int64_t n, int steps,
                                    Change change) {
   std::vector<double> a(n * n);
   Fill(1, n, a);
   const std::vector<double> b(n, 1.0);
-  const auto rhs = client::MatrixSource::Dense(b, n, 1);
+  const auto rhs = MatrixSource::Dense(b, n, 1);
   std::vector<double> x(n);
-  client::SpanSink sink(absl::MakeSpan(x));
+  SpanSink sink(absl::MakeSpan(x));
   Series series(std::move(client));
   for (int warm = 0; warm < 2; ++warm) {
-    Check(series.Step(client::MatrixSource::Dense(a, n, n), rhs, &sink).status());
+    Check(series.Step(MatrixSource::Dense(a, n, n), rhs, &sink).status());
   }
   std::vector<SeriesRound> rounds;
   for (int step = 0; step < steps; ++step) {
-    v1::SeriesResult result;
+    SeriesResult result;
     const double seconds = change(step, a, [&](const auto& arriving) {
       return Time([&] { result = Check(series.Step(arriving, rhs, &sink)).result; });
     });
-    if (!result.accurate()) Check(absl::DataLossError("a step is not accurate"));
-    const v1::Timings& timings = result.timings();
-    rounds.push_back({seconds, timings.receive_seconds(),
-                      timings.host_to_device_seconds() + timings.factor_seconds() +
-                          timings.solve_seconds() + timings.device_to_host_seconds()});
+    if (!result.accurate) Check(absl::DataLossError("a step is not accurate"));
+    const Timings& timings = result.timings;
+    rounds.push_back({seconds, timings.receive_seconds,
+                      timings.host_to_device_seconds + timings.factor_seconds +
+                          timings.solve_seconds + timings.device_to_host_seconds});
   }
   return rounds;
 }
@@ -291,13 +290,13 @@ nlohmann::ordered_json BenchSeries(const std::string& device_name) {
   constexpr int64_t kRank = 8;
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   e2e::Daemon daemon({"--devices=" + device_name, "--host-budget=12GiB"});
-  const std::shared_ptr<client::Client> client = ClientOf(daemon.address());
+  const std::shared_ptr<Client> client = ClientOf(daemon.address());
   std::mt19937_64 generator(7);
   std::uniform_real_distribution<double> uniform(-1, 1);
   for (const int64_t n : {int64_t{2048}, device_name == "host" ? int64_t{3000} : int64_t{8192}}) {
     const auto whole = [&](int, std::vector<double>& a, const auto& send) {
       for (int64_t k = 0; k < n * n; k += 17) a[k] += kDrift * uniform(generator);
-      return send(client::MatrixSource::Dense(a, n, n));
+      return send(MatrixSource::Dense(a, n, n));
     };
     cases.push_back(
         Describe("all values", n, n * n * sizeof(double), RunSeries(client, n, kSteps, whole)));
@@ -312,7 +311,7 @@ nlohmann::ordered_json BenchSeries(const std::string& device_name) {
         cols.push_back(static_cast<int32_t>(at / n));
         values.push_back(a[at] += kDrift * uniform(generator));
       }
-      return send(client::MatrixChange::Entries<double>(rows, cols, values));
+      return send(MatrixChange::Entries<double>(rows, cols, values));
     };
     cases.push_back(
         Describe("0.1 % of the entries", n, count * 16, RunSeries(client, n, kSteps, entries)));
@@ -321,7 +320,7 @@ nlohmann::ordered_json BenchSeries(const std::string& device_name) {
       std::vector<double> v(n * kRank);
       for (double& value : u) value = kDrift * uniform(generator);
       for (double& value : v) value = uniform(generator);
-      return send(client::MatrixChange::LowRank<double>(u, v, n, kRank));
+      return send(MatrixChange::LowRank<double>(u, v, n, kRank));
     };
     cases.push_back(Describe("rank 8", n, 2 * n * kRank * sizeof(double),
                              RunSeries(client, n, kSteps, low_rank)));
@@ -336,7 +335,7 @@ nlohmann::ordered_json BenchBatch(const std::string& device_name) {
   std::mt19937_64 generator(5);
   std::uniform_int_distribution<int64_t> order(1, kLargest);
   std::vector<std::vector<double>> members(kMembers);
-  client::BatchSource batch;
+  BatchSource batch;
   size_t bytes = 0;
   for (std::vector<double>& a : members) {
     const int64_t n = order(generator);
@@ -350,12 +349,13 @@ nlohmann::ordered_json BenchBatch(const std::string& device_name) {
   std::vector<double> calls;
   std::vector<double> receive;
   for (int round = -10; round < kRounds; ++round) {  // the first are warm-up
-    v1::Factor factor;
-    const double seconds = Time([&] { factor = Check(client->Factorize(batch, {}, {})).factor; });
-    Check(client->Release(factor.handle()));
+    FactorDescription factor;
+    const double seconds =
+        Time([&] { factor = Check(client->Factor(MatrixSource::Batch(batch))); });
+    Check(client->Release(factor.handle));
     if (round < 0) continue;
     calls.push_back(seconds);
-    receive.push_back(factor.timings().receive_seconds());
+    receive.push_back(factor.timings.receive_seconds);
   }
   return {{"members", kMembers},
           {"largest", kLargest},

@@ -14,10 +14,10 @@ namespace {
 
 constexpr double kRoundSeconds = 1.5;
 
-std::unique_ptr<client::Client> ClientOf(const e2e::Daemon& daemon) {
-  client::ClientOptions options;
+std::unique_ptr<Client> ClientOf(const e2e::Daemon& daemon) {
+  ClientOptions options;
   options.server = daemon.address();
-  return Check(client::Client::Connect(options));
+  return Check(Client::Connect(options));
 }
 
 }  // namespace
@@ -34,32 +34,28 @@ SmallRequests::SmallRequests(const std::string& device, bool batching, int clien
       daemon_({"--devices=" + device, std::string("--batching=") + (batching ? "on" : "off"),
                "--log-calls=none"}) {
   for (int i = 0; i < clients; ++i) clients_.push_back(ClientOf(daemon_));
-  kept_ = Check(clients_[0]->Factorize(client::MatrixSource::Dense(problem.a, problem.n, problem.n),
-                                       {}, {}))
-              .handle();
+  kept_ = Check(clients_[0]->Factor(MatrixSource::Dense(problem.a, problem.n, problem.n), {}, {}))
+              .handle;
   for (const auto& client : clients_) FactorAndSolve(*client, problem_);
 }
 
-void SmallRequests::DescribeKept(client::Client& client) const {
-  Check(client.Describe(kept_).status());
-}
+void SmallRequests::DescribeKept(Client& client) const { Check(client.Describe(kept_).status()); }
 
-v1::Timings SmallRequests::Solve(client::Client& client) const {
+Timings SmallRequests::Solve(Client& client) const {
   std::vector<double> x(problem_.n);
-  client::SpanSink sink(absl::MakeSpan(x));
-  return Check(
-             client.Solve(kept_, client::MatrixSource::Dense(problem_.b, problem_.n, 1), {}, &sink))
-      .timings();
+  SpanSink sink(absl::MakeSpan(x));
+  return Check(client.Solve(kept_, MatrixSource::Dense(problem_.b, problem_.n, 1), {}, &sink))
+      .timings;
 }
 
-v1::Timings SmallRequests::FactorAndSolve(client::Client& client, const SmallProblem& problem) {
+Timings SmallRequests::FactorAndSolve(Client& client, const SmallProblem& problem) {
   std::vector<double> x(problem.n);
-  client::SpanSink sink(absl::MakeSpan(x));
-  v1::Factor factor;
-  return Check(client.FactorizeAndSolve(
-                   client::MatrixSource::Dense(problem.a, problem.n, problem.n),
-                   client::MatrixSource::Dense(problem.b, problem.n, 1), {}, &factor, &sink))
-      .timings();
+  SpanSink sink(absl::MakeSpan(x));
+  FactorDescription factor;
+  return Check(client.FactorAndSolve(MatrixSource::Dense(problem.a, problem.n, problem.n),
+                                     MatrixSource::Dense(problem.b, problem.n, 1), {}, &factor,
+                                     &sink))
+      .timings;
 }
 
 double SmallRequests::Throughput(const Call& call) {

@@ -31,23 +31,23 @@ struct SmallProblem {
 // A phase of a call: its name in results, and its seconds in the server's timings.
 struct ServerPhase {
   const char* name;
-  double (*seconds)(const v1::Timings& timings);
+  double (*seconds)(const Timings& timings);
 };
 inline constexpr ServerPhase kServerPhases[] = {
-    {"receive_us", [](const v1::Timings& t) { return t.receive_seconds(); }},
-    {"queue_us", [](const v1::Timings& t) { return t.queue_seconds(); }},
+    {"receive_us", [](const Timings& t) { return t.receive_seconds; }},
+    {"queue_us", [](const Timings& t) { return t.queue_seconds; }},
     {"work_us",
-     [](const v1::Timings& t) {
-       return t.host_to_device_seconds() + t.factor_seconds() + t.solve_seconds() +
-              t.device_to_host_seconds();
+     [](const Timings& t) {
+       return t.host_to_device_seconds + t.factor_seconds + t.solve_seconds +
+              t.device_to_host_seconds;
      }},
-    {"server_us", [](const v1::Timings& t) { return t.total_seconds(); }},
+    {"server_us", [](const Timings& t) { return t.total_seconds; }},
 };
 
 // A daemon, with or without dynamic batching, and its clients, each with a connection.
 class SmallRequests {
  public:
-  using Call = std::function<void(client::Client&)>;
+  using Call = std::function<void(Client&)>;
 
   // Starts the daemon, with dynamic batching if `batching`. Each client makes one call, and the
   // daemon keeps a factor of `problem`, which must outlive the object.
@@ -56,14 +56,14 @@ class SmallRequests {
   bool batching() const { return batching_; }
   const SmallProblem& problem() const { return problem_; }
   size_t clients() const { return clients_.size(); }
-  client::Client& first() { return *clients_.front(); }
+  Client& first() { return *clients_.front(); }
   pid_t daemon() { return daemon_.process().pid(); }
 
   // Make one call: a description of the kept factor, which computes nothing, a solve with the kept
   // factor, and a factorization with a solve. Thread-safe for different clients.
-  void DescribeKept(client::Client& client) const;
-  v1::Timings Solve(client::Client& client) const;
-  static v1::Timings FactorAndSolve(client::Client& client, const SmallProblem& problem);
+  void DescribeKept(Client& client) const;
+  Timings Solve(Client& client) const;
+  static Timings FactorAndSolve(Client& client, const SmallProblem& problem);
 
   // Returns the calls per second of all clients together. Each client runs on a thread and makes
   // its next call after the previous reply.
@@ -73,7 +73,7 @@ class SmallRequests {
   const bool batching_;
   const SmallProblem& problem_;
   e2e::Daemon daemon_;
-  std::vector<std::unique_ptr<client::Client>> clients_;
+  std::vector<std::unique_ptr<Client>> clients_;
   std::string kept_;  // handle of the kept factor
 };
 

@@ -49,12 +49,12 @@ class Daemons {
                            "--tls-key=" + files_.File("server.key")});
     tls_ = std::make_unique<e2e::Daemon>(tls);
   }
-  std::unique_ptr<client::Client> NewClient(bool tls) const {
-    client::ClientOptions options;
+  std::unique_ptr<Client> NewClient(bool tls) const {
+    ClientOptions options;
     options.server = (tls ? tls_ : plain_)->address();
     options.retry.max_attempts = 1;
-    if (tls) options.tls = client::TlsOptions{.ca_file = files_.File("ca.crt")};
-    return Check(client::Client::Connect(std::move(options)));
+    if (tls) options.tls = TlsOptions{.ca_file = files_.File("ca.crt")};
+    return Check(Client::Connect(std::move(options)));
   }
 
  private:
@@ -74,21 +74,18 @@ nlohmann::ordered_json BenchLatency(const Daemons& daemons) {
   for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] = static_cast<double>(2 * n);
   const std::vector<double> b(n, 1.0);
   std::vector<double> x(n);
-  client::SpanSink sink(absl::MakeSpan(x));
-  std::unique_ptr<client::Client> clients[2];
+  SpanSink sink(absl::MakeSpan(x));
+  std::unique_ptr<Client> clients[2];
   std::string handles[2];
   std::vector<double> seconds[2];
   for (const bool tls : {false, true}) {
     clients[tls] = daemons.NewClient(tls);
-    handles[tls] =
-        Check(clients[tls]->Factorize(client::MatrixSource::Dense(a, n, n), {}, {})).handle();
+    handles[tls] = Check(clients[tls]->Factor(MatrixSource::Dense(a, n, n), {}, {})).handle;
   }
   for (int round = -200; round < kLatencyRounds; ++round) {  // the first are warm-up
     for (const bool tls : {round % 2 == 0, round % 2 != 0}) {
       const double took = Time([&] {
-        Check(clients[tls]
-                  ->Solve(handles[tls], client::MatrixSource::Dense(b, n, 1), {}, &sink)
-                  .status());
+        Check(clients[tls]->Solve(handles[tls], MatrixSource::Dense(b, n, 1), {}, &sink).status());
       });
       if (round >= 0) seconds[tls].push_back(took);
     }
@@ -102,12 +99,11 @@ nlohmann::ordered_json BenchLatency(const Daemons& daemons) {
           {"tls_p99_us", 1e6 * Quantile(seconds[1], 0.99)}};
 }
 
-void Upload(client::Client& client, const std::vector<double>& a) {
-  v1::FactorizeOptions options;
-  options.set_equilibrate(v1::EQUILIBRATE_OFF);
+void Upload(Client& client, const std::vector<double>& a) {
+  FactorOptions options;
+  options.equilibrate = Equilibrate::kOff;
   const absl::Status refused =
-      client.Factorize(client::MatrixSource::Dense(a, kPayloadOrder, kPayloadOrder), options, {})
-          .status();
+      client.Factor(MatrixSource::Dense(a, kPayloadOrder, kPayloadOrder), options, {}).status();
   if (!absl::IsInvalidArgument(refused)) {
     Check(absl::InternalError("the NaN was not found: " + refused.ToString()));
   }
@@ -121,7 +117,7 @@ nlohmann::ordered_json BenchUpload(const Daemons& daemons, unsigned cores) {
   for (const unsigned side_by_side : {1U, 4U, 8U}) {
     if (side_by_side > std::max(cores, 4U)) break;
     for (const bool tls : {false, true}) {
-      std::vector<std::unique_ptr<client::Client>> clients;
+      std::vector<std::unique_ptr<Client>> clients;
       for (unsigned i = 0; i < side_by_side; ++i) clients.push_back(daemons.NewClient(tls));
       std::vector<double> rates;
       for (int round = -1; round < kPayloadRounds; ++round) {

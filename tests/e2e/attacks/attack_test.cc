@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cpp/grpc_status.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/attacks/open_call.h"
 #include "tests/e2e/harness/daemon.h"
@@ -44,11 +45,11 @@ constexpr int64_t kMaxResident =
 class RegularClient {
  public:
   explicit RegularClient(const Daemon& daemon) {
-    client::ClientOptions options;
+    ClientOptions options;
     options.server = daemon.address();
     options.tenant = "honest";
     options.timeout = kTestTimeout;
-    client_ = *client::Client::Connect(options);
+    client_ = *Client::Connect(options);
     thread_ = std::thread([this] { Run(); });
   }
   ~RegularClient() { Stop().IgnoreError(); }
@@ -73,21 +74,20 @@ class RegularClient {
     for (int64_t i = 0; i < kN; ++i) a[i * (kN + 1)] = kN;
     const std::vector<double> b(kN, 1.0);
     std::vector<double> x(kN);
-    const auto factor = client_->Factorize(client::MatrixSource::Dense(a, kN, kN), {}, {});
+    const auto factor = client_->Factor(MatrixSource::Dense(a, kN, kN), {}, {});
     if (!factor.ok()) return factor.status();
-    client::SpanSink sink(absl::MakeSpan(x));
-    const auto result =
-        client_->Solve(factor->handle(), client::MatrixSource::Dense(b, kN, 1), {}, &sink);
+    SpanSink sink(absl::MakeSpan(x));
+    const auto result = client_->Solve(factor->handle, MatrixSource::Dense(b, kN, 1), {}, &sink);
     if (!result.ok()) return result.status();
-    if (result->backward_error() > 1e-14) return absl::DataLossError("a wrong answer");
-    return client_->Release(factor->handle());
+    if (result->backward_error.value() > 1e-14) return absl::DataLossError("a wrong answer");
+    return client_->Release(factor->handle);
   }
   void Run() {
     while (!stop_ && !failed_) {
       error_ = Round();
       if (error_.ok()) {
         ++served_;
-      } else if (client::Reason(error_) == "HANDLE_EVICTED") {
+      } else if (Reason(error_) == "HANDLE_EVICTED") {
         error_ = absl::OkStatus();  // idle factors may be evicted; the next round factors again
       } else {
         failed_ = true;
@@ -95,7 +95,7 @@ class RegularClient {
     }
   }
 
-  std::unique_ptr<client::Client> client_;
+  std::unique_ptr<Client> client_;
   std::atomic<bool> stop_ = false;
   std::atomic<int> served_ = 0;
   std::atomic<bool> failed_ = false;
@@ -137,7 +137,7 @@ class AttackTest : public ::testing::Test {
   int64_t Resident() { return StatusBytes(daemon_.process().pid(), "VmRSS"); }
 
   Daemon daemon_;
-  const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
+  const std::unique_ptr<Client> client_ = daemon_.NewClient();
 };
 
 // For attackers that pause: the daemon has a short idle timeout. Other attacks use the default, so
@@ -164,11 +164,7 @@ std::string CompressibleText() {
   return text;
 }
 
-v1::CacheOptions ShortLease() {
-  v1::CacheOptions cache;
-  cache.mutable_lease()->set_seconds(1);
-  return cache;
-}
+CacheOptions ShortLease() { return {.lease = absl::Seconds(1)}; }
 
 TEST_F(AttackTest, GzipText) {
   const std::string text = CompressibleText();
@@ -178,7 +174,7 @@ TEST_F(AttackTest, GzipText) {
   Attack([&](int) {
     v1::FactorizeRequest first;
     *first.mutable_header()->mutable_matrix() = TextSpec();
-    *first.mutable_header()->mutable_cache() = ShortLease();
+    first.mutable_header()->mutable_cache()->mutable_lease()->set_seconds(1);
     const auto stub = daemon_.NewStub();
     UploadCall<v1::FactorizeRequest, v1::FactorizeResponse> call(
         [&](grpc::ClientContext* context) { return stub->Factorize(context); }, first, file);
@@ -240,7 +236,7 @@ TEST_F(PausingAttackTest, ReadersThatStop) {
     }
     while (stream->Read(&response)) {
     }
-    EXPECT_FALSE(client::ToAbslStatus(stream->Finish()).ok());
+    EXPECT_FALSE(internal::ToAbslStatus(stream->Finish()).ok());
   });
   EXPECT_GT(readers, 0);
 }
@@ -259,7 +255,7 @@ TEST_F(PausingAttackTest, EmptyMessages) {
       request.Clear();
       absl::SleepFor(absl::Milliseconds(20));
     }
-    const absl::Status status = client::ToAbslStatus(stream->Finish());
+    const absl::Status status = internal::ToAbslStatus(stream->Finish());
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   });
 }
@@ -271,15 +267,14 @@ TEST_F(AttackTest, SmallFactors) {
   std::atomic<int64_t> grown = 0;
   Attack([&](int) {
     const auto client = daemon_.NewClient();
-    v1::CacheOptions cache;
-    cache.mutable_lease()->set_seconds(3600);
+    const CacheOptions cache{.lease = absl::Hours(1)};
     const std::vector<double> one = {1.0};
     std::vector<std::string> handles;
     for (int i = 0; i < kEach; ++i) {
-      const auto factor = client->Factorize(client::MatrixSource::Dense(one, 1, 1), {}, cache);
+      const auto factor = client->Factor(MatrixSource::Dense(one, 1, 1), {}, cache);
       ASSERT_THAT(factor, crout::testing::IsOk());
-      handles.push_back(factor->handle());
-      charged += factor->bytes();
+      handles.push_back(factor->handle);
+      charged += factor->bytes;
       grown = std::max(grown.load(), Resident() - before);
     }
     for (const std::string& handle : handles) EXPECT_OK(client->Release(handle));
@@ -322,12 +317,12 @@ TEST_F(AttackTest, EmptyRows) {
     const auto client = daemon_.NewClient();
     for (int i = 0; i < 20; ++i) {
       const auto factor =
-          client->Factorize(client::MatrixSource::MatrixMarket(
-                                "%%MatrixMarket matrix coordinate real general\n8000 8000 0\n"),
-                            {}, ShortLease());
+          client->Factor(MatrixSource::MatrixMarket(
+                             "%%MatrixMarket matrix coordinate real general\n8000 8000 0\n"),
+                         {}, ShortLease());
       ASSERT_THAT(factor, crout::testing::IsOk());
-      EXPECT_EQ(factor->info(), 8000);
-      EXPECT_EQ(factor->singular_reason(), v1::SINGULAR_REASON_EMPTY_ROW);
+      EXPECT_EQ(factor->info, 8000);
+      EXPECT_EQ(factor->singular_reason, SingularReason::kEmptyRow);
     }
   });
 }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "client/cpp/grpc_status.h"
 #include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
@@ -70,7 +71,7 @@ class UploadCall : public OpenCall {
     Response response;
     while (stream_->Read(&response)) {
     }
-    return client::ToAbslStatus(stream_->Finish());
+    return internal::ToAbslStatus(stream_->Finish());
   }
 
  protected:
@@ -114,7 +115,7 @@ class DownloadCall : public OpenCall {
     v1::GetFactorsResponse response;
     while (stream_->Read(&response)) {
     }
-    return client::ToAbslStatus(stream_->Finish());
+    return internal::ToAbslStatus(stream_->Finish());
   }
 
  private:

@@ -13,6 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
+#include "client/cpp/grpc_status.h"
 #include "tests/e2e/attacks/http2_frames.h"
 #include "tests/e2e/harness/daemon.h"
 #include "tests/e2e/harness/raw_calls.h"
@@ -69,7 +70,7 @@ class OpenCall {
     v1::FactorizeResponse response;
     while (stream_->Read(&response)) {
     }
-    return client::ToAbslStatus(stream_->Finish());
+    return internal::ToAbslStatus(stream_->Finish());
   }
 
  private:
@@ -85,7 +86,7 @@ absl::Status ServerInfo(v1::FactorizationService::Stub& stub, absl::Duration tim
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   if (filler > 0) context.AddMetadata("x-filler", std::string(filler, 'x'));
   v1::GetServerInfoResponse response;
-  return client::ToAbslStatus(stub.GetServerInfo(&context, {}, &response));
+  return internal::ToAbslStatus(stub.GetServerInfo(&context, {}, &response));
 }
 
 TEST(PeerLimitsTest, LargeHeadersAreRefused) {

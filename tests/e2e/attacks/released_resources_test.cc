@@ -83,10 +83,10 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
  protected:
   static void SetUpTestSuite() {
     daemon_ = new Daemon({"--streams=1", "--upload-idle-timeout=10m"}, "croutd_test");
-    const auto factor = daemon_->NewClient()->Factorize(
-        client::MatrixSource::MatrixMarket(SparseText(kOrder)), {}, {});
+    const auto factor =
+        daemon_->NewClient()->Factor(MatrixSource::MatrixMarket(SparseText(kOrder)), {}, {});
     ASSERT_THAT(factor, crout::testing::IsOk());
-    handle_ = new std::string(factor->handle());
+    handle_ = new std::string(factor->handle);
     daemon_->AwaitRest();
   }
   static void TearDownTestSuite() {
@@ -205,7 +205,7 @@ class ReleasedResourcesTest : public ::testing::TestWithParam<std::tuple<CallKin
 
   static inline Daemon* daemon_ = nullptr;
   static inline std::string* handle_ = nullptr;
-  const std::unique_ptr<client::Client> client_ = daemon_->NewClient();
+  const std::unique_ptr<Client> client_ = daemon_->NewClient();
   const std::unique_ptr<v1::FactorizationService::Stub> stub_ = daemon_->NewStub();
   std::unique_ptr<OpenCall> blocker_;
 };
@@ -240,7 +240,7 @@ TEST_P(ReleasedResourcesTest, HoldsTheSameResourcesAsBefore) {
   if (phase != Phase::kRunning) ExpectSoon(held);
   ReleaseCalls();
   ExpectSoon(before);
-  EXPECT_EQ(client_->Describe(*handle_)->version(), 1);
+  EXPECT_EQ(client_->Describe(*handle_)->version, 1);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<ReleasedResourcesTest::ParamType>& info) {

@@ -89,7 +89,7 @@ int64_t CallsSeen(const std::string& metrics) {
 // Calls `attack` on kConnections threads; each call must return when the server has closed its
 // connection. Checks the effects on the daemon and on an honest client.
 template <class Attack>
-void RunFlood(Daemon& daemon, client::Client& honest, const Attack& attack) {
+void RunFlood(Daemon& daemon, Client& honest, const Attack& attack) {
   ASSERT_OK(honest.ServerInfo());
   std::vector<std::thread> attackers;
   for (int i = 0; i < kConnections; ++i) attackers.emplace_back(attack);
@@ -137,11 +137,11 @@ TEST(ResetFloodTest, OfTlsConnectionsIsBounded) {
   Daemon daemon(SmallBudgets(
       {"--tls-cert=" + files.File("server.crt"), "--tls-key=" + files.File("server.key")}));
   std::ofstream(files.File("flood"), std::ios::binary) << Flood();
-  client::ClientOptions options;
+  ClientOptions options;
   options.server = daemon.address();
-  options.tls = client::TlsOptions{files.File("ca.crt")};
+  options.tls = TlsOptions{files.File("ca.crt")};
   options.retry.max_attempts = 1;
-  const auto honest = client::Client::Connect(options);
+  const auto honest = Client::Connect(options);
   ASSERT_OK(honest);
   RunFlood(daemon, **honest, [&] {
     RunToEnd({"/bin/sh", "-c",

@@ -243,7 +243,7 @@ TEST_F(CApiTest, FillsTheFieldsOfTheCallersVersion) {
   EXPECT_LT(now.quality, 1);
   const auto described = daemon_.NewClient()->Describe(now.handle);
   ASSERT_TRUE(described.ok()) << described.status();
-  EXPECT_EQ(described->name(), "from C");
+  EXPECT_EQ(described->name, "from C");
   // Simulates a program compiled when `version` was the last member of the structure.
   std::memset(&now, 0x55, sizeof now);
   now.struct_size = offsetof(crout_description, info);

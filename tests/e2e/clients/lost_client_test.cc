@@ -33,11 +33,10 @@ class LostClientTest : public ::testing::Test {
   // Factors the identity of order n. Returns the handle.
   std::string Factor(int64_t n) {
     const std::vector<double> a = Identity(n);
-    const auto factor =
-        client_->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), n, n), {}, {});
+    const auto factor = client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), n, n), {}, {});
     EXPECT_THAT(factor, crout::testing::IsOk());
     daemon_.AwaitRest();
-    return factor->handle();
+    return factor->handle;
   }
 
   static void Kill(Process& process) {
@@ -81,7 +80,7 @@ class LostClientTest : public ::testing::Test {
 
   // Batching is off, because the failpoints are in single jobs.
   Daemon daemon_{{"--streams=1", "--batching=off"}, "croutd_test"};
-  const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
+  const std::unique_ptr<Client> client_ = daemon_.NewClient();
   TempDir directory_;
   const std::string matrix_ = directory_.File("a.mtx");
   const std::string pipe_ = directory_.File("x_L.mtx");

@@ -19,12 +19,6 @@
 namespace crout::e2e::lost_server_test {
 namespace {
 
-using client::BufferSink;
-using client::CallOptions;
-using client::IsUnreachable;
-using client::MatrixSink;
-using client::MatrixSource;
-
 constexpr int64_t kOrder = 256;
 
 class LostServerTest : public ::testing::Test {
@@ -35,8 +29,8 @@ class LostServerTest : public ::testing::Test {
   }
 
   absl::StatusOr<Factor> Factorize() {
-    return Factor::Factorize(client_,
-                             MatrixSource::Dense(absl::MakeConstSpan(identity_), kOrder, kOrder));
+    return Factor::Make(client_,
+                        MatrixSource::Dense(absl::MakeConstSpan(identity_), kOrder, kOrder));
   }
 
   static std::vector<double> Identity() {
@@ -47,14 +41,14 @@ class LostServerTest : public ::testing::Test {
 
   const std::vector<double> identity_ = Identity();
   Daemon daemon_;
-  std::shared_ptr<client::Client> client_ = daemon_.NewClient();
+  std::shared_ptr<Client> client_ = daemon_.NewClient();
 };
 
 // A sink that calls a function when the first bytes arrive.
 class CallbackSink : public MatrixSink {
  public:
   explicit CallbackSink(std::function<void()> action) : action_(std::move(action)) {}
-  absl::Status Begin(const v1::DenseSpec&) override { return absl::OkStatus(); }
+  absl::Status Begin(const DenseSpec&) override { return absl::OkStatus(); }
   absl::Status Append(absl::Span<const std::byte>) override {
     if (action_) std::exchange(action_, nullptr)();
     return absl::OkStatus();
@@ -72,21 +66,21 @@ TEST_F(LostServerTest, BeforeACall) {
   EXPECT_TRUE(IsUnreachable(Factorize().status()));
   EXPECT_TRUE(IsUnreachable(factor.Solve(ones, {}, &x).status()));
   EXPECT_TRUE(IsUnreachable(factor.SolveAsync(ones, {}, &x).get().status()));
-  EXPECT_TRUE(IsUnreachable(factor.Refactorize(MatrixSource::Ones(kOrder, kOrder))));
+  EXPECT_TRUE(IsUnreachable(factor.Refactor(MatrixSource::Ones(kOrder, kOrder))));
   EXPECT_TRUE(IsUnreachable(factor.Describe().status()));
   EXPECT_TRUE(IsUnreachable(client_->ServerInfo().status()));
-  EXPECT_EQ(factor.description().n(), kOrder);
+  EXPECT_EQ(factor.description().n, kOrder);
 }
 
 TEST_F(LostServerTest, DuringAnUpload) {
   constexpr int64_t n = 4096;  // 128 MiB, of which only the first messages are sent
   CallOptions call;
   int64_t sent = 0;
-  call.on_progress = [&](const client::ProgressUpdate& update) {
+  call.on_progress = [&](const ProgressUpdate& update) {
     if (sent == 0) Kill();
     sent = update.bytes_sent;
   };
-  const auto factor = Factor::Factorize(client_, MatrixSource::Ones(n, n), {}, {}, call);
+  const auto factor = Factor::Make(client_, MatrixSource::Ones(n, n), {}, {}, call);
   EXPECT_TRUE(IsUnreachable(factor.status())) << factor.status();
   EXPECT_GT(sent, 0);
   EXPECT_LT(sent, n * n * 8);

@@ -11,14 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/strip.h"
 #include "kernels/algorithm_registry.h"
 #include "kernels/host/device/host_device.h"
 #include "kernels/jobs/direct_solve.h"
-#include "tests/e2e/harness/daemon.h"
 #include "tests/support/runners/job_runner.h"
 #include "tests/support/status_matchers.h"
+
+// After the kernels, whose SolveOptions and other types the client's types would hide.
+#include "tests/e2e/harness/daemon.h"
 
 namespace crout::e2e::methods_test {
 namespace {
@@ -30,11 +30,6 @@ using crout::testing::JobRunner;
 constexpr int64_t kOrder = 150;
 constexpr int64_t kNrhs = 3;
 
-// Returns the name in the kernels for a name in the protocol, such as "getrf" for ALGORITHM_GETRF.
-std::string KernelName(std::string name, absl::string_view prefix) {
-  return absl::AsciiStrToLower(absl::StripPrefix(name, prefix));
-}
-
 // Both the service and the kernels use one core, because the number of threads affects the order of
 // some sums.
 class MethodsTest : public ::testing::Test {
@@ -42,37 +37,33 @@ class MethodsTest : public ::testing::Test {
   void SetUp() override {
     const auto info = client_->ServerInfo();
     ASSERT_THAT(info, crout::testing::IsOk());
-    ASSERT_EQ(info->devices_size(), 1);
-    for (const int value : info->devices(0).algorithms()) {
-      algorithms_.push_back(static_cast<v1::Algorithm>(value));
-    }
-    for (const int value : info->devices(0).solvers()) {
-      solvers_.push_back(static_cast<v1::Solver>(value));
-    }
+    ASSERT_EQ(info->devices.size(), 1u);
+    algorithms_ = info->devices[0].algorithms;
+    solvers_ = info->devices[0].solvers;
     ASSERT_GE(algorithms_.size(), device_->algorithms().size());
     ASSERT_EQ(solvers_.size(), device_->solvers().size());
   }
 
-  static client::MatrixSource Source(const HostMatrix& matrix, int64_t cols) {
-    return client::MatrixSource::Dense(absl::MakeConstSpan(matrix), kOrder, cols);
+  static MatrixSource Source(const HostMatrix& matrix, int64_t cols) {
+    return MatrixSource::Dense(absl::MakeConstSpan(matrix), kOrder, cols);
   }
 
   // Runs `factor`, a call that expects progress reports. Holds each phase until the previous report
   // has been sent, because the server skips reports while the client reads slowly.
   void RunAwaitingReports(const std::function<void()>& factor);
   HostFactor Download(const std::string& handle, DType dtype);
-  void ExpectSameFactors(v1::Algorithm algorithm, DType dtype);
+  void ExpectSameFactors(Algorithm algorithm, DType dtype);
   void ExpectSameSolutions(const std::string& handle, const Factorization& factor);
 
   Daemon daemon_{{"--host-threads=1"}, "croutd_test"};
-  const std::unique_ptr<client::Client> client_ = daemon_.NewClient();
+  const std::unique_ptr<Client> client_ = daemon_.NewClient();
   const std::unique_ptr<Device> device_ = host::MakeDevice({.threads = 1});
   JobRunner runner_{*device_};
   // Can be factored without pivoting.
   const HostMatrix a_ = crout::testing::GalleryNamed("diagonally_dominant").make(kOrder);
   const HostMatrix b_ = crout::testing::RandomMatrix(kOrder, kNrhs, 3);
-  std::vector<v1::Algorithm> algorithms_;
-  std::vector<v1::Solver> solvers_;
+  std::vector<Algorithm> algorithms_;
+  std::vector<Solver> solvers_;
 };
 
 void MethodsTest::RunAwaitingReports(const std::function<void()>& factor) {
@@ -92,14 +83,12 @@ void MethodsTest::RunAwaitingReports(const std::function<void()>& factor) {
 }
 
 HostFactor MethodsTest::Download(const std::string& handle, DType dtype) {
-  v1::GetFactorsRequest request;
-  request.set_handle(handle);
-  request.set_include_ipiv(true);
-  v1::GetFactorsHeader header;
-  client::BufferSink lu;
-  EXPECT_THAT(client_->GetFactors(request, &header, &lu), crout::testing::IsOk());
+  DenseFactors factors;
+  BufferSink lu;
+  EXPECT_THAT(client_->Download(handle, &factors, &lu, /*include_ipiv=*/true),
+              crout::testing::IsOk());
   HostFactor factor;
-  factor.ipiv.assign(header.ipiv().begin(), header.ipiv().end());
+  factor.ipiv.assign(factors.ipiv.begin(), factors.ipiv.end());
   if (dtype == DType::kFloat32) {
     factor.lu.assign(lu.values<float>().begin(), lu.values<float>().end());
   } else {
@@ -110,55 +99,53 @@ HostFactor MethodsTest::Download(const std::string& handle, DType dtype) {
 
 void MethodsTest::ExpectSameSolutions(const std::string& handle, const Factorization& factor) {
   int compared = 0;
-  for (const v1::Solver solver : solvers_) {
-    SCOPED_TRACE(v1::Solver_Name(solver));
+  for (const Solver solver : solvers_) {
+    SCOPED_TRACE(Name(solver));
     crout::testing::SolveRequest request;
-    request.solver = KernelName(v1::Solver_Name(solver), "SOLVER_");
-    v1::SolveOptions options;
-    options.set_solver(solver);
+    request.solver = Name(solver);
     HostMatrix x(b_.size());
-    client::SpanSink sink(absl::MakeSpan(x));
+    SpanSink sink(absl::MakeSpan(x));
     const auto expected = runner_.Solve(factor, b_, kNrhs, request);
-    const auto result = client_->Solve(handle, Source(b_, kNrhs), options, &sink);
+    const auto result = client_->Solve(handle, Source(b_, kNrhs), {.solver = solver}, &sink);
     ASSERT_EQ(result.status().code(), expected.status().code()) << result.status();
     if (!expected.ok()) {
       EXPECT_EQ(expected.status().code(), absl::StatusCode::kFailedPrecondition);
       continue;
     }
     EXPECT_EQ(x, expected->x);
-    EXPECT_EQ(result->backward_error(), expected->summary.backward_error);
+    EXPECT_EQ(result->backward_error, expected->summary.backward_error);
     ++compared;
   }
   EXPECT_GE(compared, 3);
 }
 
-void MethodsTest::ExpectSameFactors(v1::Algorithm algorithm, DType dtype) {
+void MethodsTest::ExpectSameFactors(Algorithm algorithm, DType dtype) {
   crout::testing::FactorRequest request;
-  request.algorithm = KernelName(v1::Algorithm_Name(algorithm), "ALGORITHM_");
+  request.algorithm = Name(algorithm);
   request.factor_dtype = dtype;
   const auto expected = runner_.Factor(a_, kOrder, request);
   ASSERT_THAT(expected, crout::testing::IsOk());
-  v1::FactorizeOptions options;
-  options.set_algorithm(algorithm);
-  options.set_factor_dtype(dtype == DType::kFloat32 ? v1::DTYPE_FLOAT32 : v1::DTYPE_FLOAT64);
-  const auto factor = client_->Factorize(Source(a_, kOrder), options, {});
+  FactorOptions options;
+  options.algorithm = algorithm;
+  options.factor_dtype = dtype == DType::kFloat32 ? Dtype::kFloat32 : Dtype::kFloat64;
+  const auto factor = client_->Factor(Source(a_, kOrder), options, {});
   ASSERT_THAT(factor, crout::testing::IsOk());
-  EXPECT_EQ(factor->algorithm(), algorithm);
-  EXPECT_EQ(factor->pivot_growth(), expected->summary.pivot_growth);
+  EXPECT_EQ(factor->algorithm, algorithm);
+  EXPECT_EQ(factor->pivot_growth, expected->summary.pivot_growth);
   const auto mine = runner_.Download(*expected);
   ASSERT_THAT(mine, crout::testing::IsOk());
-  const HostFactor theirs = Download(factor->handle(), dtype);
+  const HostFactor theirs = Download(factor->handle, dtype);
   EXPECT_EQ(theirs.ipiv, mine->ipiv);
   EXPECT_EQ(theirs.lu, mine->lu);
-  ExpectSameSolutions(factor->handle(), *expected);
+  ExpectSameSolutions(factor->handle, *expected);
 }
 
 TEST_F(MethodsTest, FactorsAndSolutionsOverTheWire) {
   int compared = 0;
-  for (const v1::Algorithm algorithm : algorithms_) {
-    if (algorithm == v1::ALGORITHM_GAUSS_JORDAN) continue;  // no factors; has its own test
+  for (const Algorithm algorithm : algorithms_) {
+    if (algorithm == Algorithm::kGaussJordan) continue;  // no factors; has its own test
     for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
-      SCOPED_TRACE(v1::Algorithm_Name(algorithm) + (dtype == DType::kFloat32 ? " float32" : ""));
+      SCOPED_TRACE(Name(algorithm) + (dtype == DType::kFloat32 ? " float32" : ""));
       ExpectSameFactors(algorithm, dtype);
       ++compared;
     }
@@ -169,24 +156,23 @@ TEST_F(MethodsTest, FactorsAndSolutionsOverTheWire) {
 TEST_F(MethodsTest, LongFactorizationsReportProgress) {
   constexpr int64_t kLarge = 2048;
   const HostMatrix a = crout::testing::GalleryNamed("diagonally_dominant").make(kLarge);
-  for (const v1::Algorithm algorithm :
-       {v1::ALGORITHM_GEM, v1::ALGORITHM_CMPP, v1::ALGORITHM_BLOCK_LU, v1::ALGORITHM_ICMPP}) {
-    SCOPED_TRACE(v1::Algorithm_Name(algorithm));
-    v1::FactorizeOptions options;
-    options.set_algorithm(algorithm);
+  for (const Algorithm algorithm :
+       {Algorithm::kGem, Algorithm::kCmpp, Algorithm::kBlockLu, Algorithm::kIcmpp}) {
+    SCOPED_TRACE(Name(algorithm));
+    FactorOptions options;
+    options.algorithm = algorithm;
     std::vector<int64_t> reported;
-    client::CallOptions call;
-    call.on_progress = [&](const client::ProgressUpdate& update) {
-      if (!update.phase || update.phase->columns_done() == 0) return;
-      EXPECT_EQ(update.phase->phase(), v1::PHASE_FACTOR);
-      EXPECT_EQ(update.phase->columns(), kLarge);
-      reported.push_back(update.phase->columns_done());
+    CallOptions call;
+    call.on_progress = [&](const ProgressUpdate& update) {
+      if (!update.job || update.job->columns_done == 0) return;
+      EXPECT_EQ(update.job->phase, Phase::kFactor);
+      EXPECT_EQ(update.job->columns, kLarge);
+      reported.push_back(update.job->columns_done);
     };
     RunAwaitingReports([&] {
-      EXPECT_THAT(
-          client_->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge),
-                             options, {}, call),
-          crout::testing::IsOk());
+      EXPECT_THAT(client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge),
+                                  options, {}, call),
+                  crout::testing::IsOk());
     });
     ASSERT_THAT(reported, ::testing::SizeIs(::testing::Ge(1u)));
     EXPECT_GT(reported.front(), 0);
@@ -199,22 +185,21 @@ TEST_F(MethodsTest, ASchurComplementReportsTheProgressOfItsLeadingBlock) {
   constexpr int64_t kLarge = 2048;
   constexpr int64_t kLeading = 2000;
   const HostMatrix a = crout::testing::GalleryNamed("diagonally_dominant").make(kLarge);
-  v1::ComputeSchurComplementHeader header;
-  header.set_leading_order(kLeading);
-  header.mutable_options()->set_algorithm(v1::ALGORITHM_CMPP);
+  SchurOptions options;
+  options.leading_order = kLeading;
+  options.factor.algorithm = Algorithm::kCmpp;
   int64_t reported = 0;
-  client::CallOptions call;
-  call.on_progress = [&](const client::ProgressUpdate& update) {
-    if (!update.phase || update.phase->columns_done() == 0) return;
-    EXPECT_EQ(update.phase->columns(), kLeading);
-    reported = update.phase->columns_done();
+  CallOptions call;
+  call.on_progress = [&](const ProgressUpdate& update) {
+    if (!update.job || update.job->columns_done == 0) return;
+    EXPECT_EQ(update.job->columns, kLeading);
+    reported = update.job->columns_done;
   };
-  v1::Factor factor;
-  client::BufferSink s;
+  FactorDescription factor;
+  BufferSink s;
   RunAwaitingReports([&] {
-    EXPECT_THAT(client_->ComputeSchurComplement(
-                    client::MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge), header,
-                    &factor, &s, call),
+    EXPECT_THAT(client_->Schur(MatrixSource::Dense(absl::MakeConstSpan(a), kLarge, kLarge), options,
+                               &factor, &s, call),
                 crout::testing::IsOk());
   });
   EXPECT_GT(reported, 0);
@@ -222,7 +207,7 @@ TEST_F(MethodsTest, ASchurComplementReportsTheProgressOfItsLeadingBlock) {
 }
 
 TEST_F(MethodsTest, GaussJordanOverTheWire) {
-  ASSERT_THAT(algorithms_, ::testing::Contains(v1::ALGORITHM_GAUSS_JORDAN));
+  ASSERT_THAT(algorithms_, ::testing::Contains(Algorithm::kGaussJordan));
   DirectSolveOptions options;
   const auto solver = FindDirectSolver(*device_, "gauss_jordan", DType::kFloat64);
   ASSERT_THAT(solver, crout::testing::IsOk());
@@ -238,16 +223,15 @@ TEST_F(MethodsTest, GaussJordanOverTheWire) {
       reinterpret_cast<std::byte*>(expected.data()), JobRunner::NeverStop(), runner_.timings());
   ASSERT_THAT(summary, crout::testing::IsOk());
 
-  v1::FactorizeAndSolveHeader header;
-  header.mutable_options()->set_algorithm(v1::ALGORITHM_GAUSS_JORDAN);
-  v1::Factor factor;
+  FactorDescription factor;
   HostMatrix x(b_.size());
-  client::SpanSink sink(absl::MakeSpan(x));
+  SpanSink sink(absl::MakeSpan(x));
   const auto result =
-      client_->FactorizeAndSolve(Source(a_, kOrder), Source(b_, kNrhs), header, &factor, &sink);
+      client_->FactorAndSolve(Source(a_, kOrder), Source(b_, kNrhs),
+                              {.factor = {.algorithm = Algorithm::kGaussJordan}}, &factor, &sink);
   ASSERT_THAT(result, crout::testing::IsOk());
   EXPECT_EQ(x, expected);
-  EXPECT_EQ(result->backward_error(), summary->backward_error);
+  EXPECT_EQ(result->backward_error, summary->backward_error);
 }
 
 }  // namespace

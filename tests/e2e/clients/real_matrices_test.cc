@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "crout/batch.h"
+#include "crout/factor.h"
 #include "tests/e2e/harness/daemon.h"
 #include "tests/support/matrices/matrices.h"
 #include "tests/support/ratios.h"
@@ -58,28 +59,26 @@ TEST_F(RealMatricesTest, FactorAndSolveWithASmallBackwardError) {
     SCOPED_TRACE(matrix.file);
     const auto a = crout::testing::ReadRealMatrix(matrix);
     ASSERT_TRUE(a.ok()) << a.status();
-    const auto factor =
-        client->Factorize(client::MatrixSource::MatrixMarketFile(Path(matrix.file)), {}, {});
+    const auto factor = client->Factor(MatrixSource::MatrixMarketFile(Path(matrix.file)), {}, {});
     ASSERT_THAT(factor, crout::testing::IsOk());
-    ASSERT_EQ(factor->n(), matrix.n);
-    EXPECT_NEAR(factor->norm_one() / crout::testing::NormOne(*a, matrix.n), 1, 1e-12);
-    if (factor->info() > 0) {
+    ASSERT_EQ(factor->n, matrix.n);
+    EXPECT_NEAR(factor->norm_one / crout::testing::NormOne(*a, matrix.n), 1, 1e-12);
+    if (factor->info > 0) {
       EXPECT_FALSE(matrix.condition > 0 && std::isfinite(matrix.condition)) << "not singular";
       continue;
     }
     const HostMatrix b(static_cast<size_t>(matrix.n), 1.0);
     HostMatrix x(b.size());
-    client::SpanSink sink(absl::MakeSpan(x));
-    const auto result =
-        client->Solve(factor->handle(),
-                      client::MatrixSource::Dense(absl::MakeConstSpan(b), matrix.n, 1), {}, &sink);
+    SpanSink sink(absl::MakeSpan(x));
+    const auto result = client->Solve(
+        factor->handle, MatrixSource::Dense(absl::MakeConstSpan(b), matrix.n, 1), {}, &sink);
     ASSERT_THAT(result, crout::testing::IsOk());
-    if (!std::isfinite(result->backward_error())) continue;  // X overflows: nearly singular
-    EXPECT_LT(result->backward_error(), 1e-12);
-    EXPECT_NEAR(result->backward_error(),
+    if (!std::isfinite(*result->backward_error)) continue;  // X overflows: nearly singular
+    EXPECT_LT(*result->backward_error, 1e-12);
+    EXPECT_NEAR(*result->backward_error,
                 crout::testing::BackwardError(*a, matrix.n, Op::kNone, x, b, 1), 1e-16);
     ++solved;
-    EXPECT_THAT(client->Release(factor->handle()), crout::testing::IsOk());
+    EXPECT_THAT(client->Release(factor->handle), crout::testing::IsOk());
   }
   std::cout << "real matrices: " << solved << " solved of " << OneOfEach().size() << " chosen\n";
   EXPECT_GE(solved, 5);
@@ -98,27 +97,29 @@ TEST_F(RealMatricesTest, SeqPeleAsOneBatch) {
     sides.emplace_back(static_cast<size_t>(real.n), 1.0);
   }
   ASSERT_EQ(matrices.size(), 217u);
-  client::BatchSource of_a, of_b;
+  BatchSource of_a, of_b;
   for (size_t k = 0; k < matrices.size(); ++k) {
     of_a.Add(matrices[k].data(), orders[k], orders[k]);
     of_b.Add(sides[k].data(), orders[k], 1);
   }
   Daemon daemon;
-  const auto batch = Batch::Factorize(daemon.NewClient(), of_a);
+  const auto batch = Factor::Make(daemon.NewClient(), MatrixSource::Batch(of_a));
   ASSERT_THAT(batch, crout::testing::IsOk());
-  EXPECT_EQ(batch->members(), 217);
-  EXPECT_EQ(batch->description().batch().singular(), 0);
-  const auto solution = batch->Solve(of_b);
-  ASSERT_THAT(solution, crout::testing::IsOk());
+  ASSERT_TRUE(batch->description().batch.has_value());
+  EXPECT_EQ(batch->description().batch->members, 217);
+  EXPECT_EQ(batch->description().batch->singular, 0);
+  BatchMatrices solutions;
+  const auto result = batch->Solve(MatrixSource::BatchRhs(of_b), {}, &solutions);
+  ASSERT_THAT(result, crout::testing::IsOk());
   for (size_t k = 0; k < matrices.size(); ++k) {
     SCOPED_TRACE(k);
-    EXPECT_EQ(batch->figures().info[k], 0);
-    EXPECT_LT(batch->figures().quality[k], 30);
-    const auto x = solution->x.values<double>(static_cast<int64_t>(k));
+    EXPECT_EQ(batch->description().members.info[k], 0);
+    EXPECT_LT(batch->description().members.quality[k], 30);
+    const auto x = solutions.values<double>(static_cast<int64_t>(k));
     const double error = crout::testing::BackwardError(matrices[k], orders[k], Op::kNone,
                                                        HostMatrix(x.begin(), x.end()), sides[k], 1);
     EXPECT_LT(error, 1e-13);
-    EXPECT_NEAR(solution->backward_error[k], error, 1e-15);
+    EXPECT_NEAR(result->systems.backward_error[k], error, 1e-15);
   }
 }
 
@@ -128,15 +129,14 @@ TEST_F(RealMatricesTest, MalformedFilesAreRefusedOrReadWithoutHarm) {
   int refused = 0;
   for (const auto& file : std::filesystem::directory_iterator(Path("malformed_edge"))) {
     SCOPED_TRACE(file.path());
-    const auto factor =
-        client->Factorize(client::MatrixSource::MatrixMarketFile(file.path()), {}, {});
+    const auto factor = client->Factor(MatrixSource::MatrixMarketFile(file.path()), {}, {});
     if (!factor.ok()) {
       ++refused;
       EXPECT_THAT(factor.status().code(), ::testing::AnyOf(absl::StatusCode::kInvalidArgument,
                                                            absl::StatusCode::kUnimplemented,
                                                            absl::StatusCode::kResourceExhausted))
           << factor.status();
-      EXPECT_NE(client::Reason(factor.status()), "");
+      EXPECT_NE(Reason(factor.status()), "");
     }
     ASSERT_TRUE(daemon.process().running()) << daemon.process().Errors();
   }

@@ -19,12 +19,11 @@
 namespace crout::e2e::surface_test {
 namespace {
 
-std::string FactorSmall(client::Client& client) {
+std::string FactorSmall(Client& client) {
   const std::vector<double> a = {4, 1, 1, 3};
-  const auto factor =
-      client.Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
+  const auto factor = client.Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
   EXPECT_TRUE(factor.ok()) << factor.status();
-  return factor.ok() ? factor->handle() : "";
+  return factor.ok() ? factor->handle : "";
 }
 
 TEST(SurfaceTest, HealthOfTheServerAndOfTheService) {
@@ -82,9 +81,9 @@ TEST(SurfaceTest, ServesOnUnixSocketAndSeveralAddresses) {
   EXPECT_EQ(daemon.addresses()[0], socket);
   std::set<std::string> handles;
   for (const std::string& address : daemon.addresses()) {
-    client::ClientOptions options;
+    ClientOptions options;
     options.server = address;
-    handles.insert(FactorSmall(**client::Client::Connect(options)));
+    handles.insert(FactorSmall(**Client::Connect(options)));
   }
   EXPECT_EQ(handles.size(), 2u);
   EXPECT_EQ(HoldingsOf(*daemon.NewClient()).cached_factors, 2);
@@ -93,12 +92,10 @@ TEST(SurfaceTest, ServesOnUnixSocketAndSeveralAddresses) {
 TEST(SurfaceTest, LogsAreJsonWithoutPayload) {
   Daemon daemon({"--log-format=json", "--log-level=debug"});
   const auto client = daemon.NewClient();
-  client::CallOptions call;
+  CallOptions call;
   call.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   const std::vector<double> a = {12345.6789};
-  ASSERT_TRUE(
-      client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {}, call)
-          .ok());
+  ASSERT_TRUE(client->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {}, call).ok());
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().Wait(), 0);
   const std::string log = daemon.process().Errors();
@@ -116,8 +113,8 @@ TEST(SurfaceTest, SmallOpenMpStacksDoNotEndTheDaemon) {
   constexpr int64_t n = 1100;
   const std::string bytes = DominantBytes(n);
   const auto* values = reinterpret_cast<const double*>(bytes.data());
-  const auto factor = daemon.NewClient()->Factorize(
-      client::MatrixSource::Dense(absl::MakeConstSpan(values, n * n), n, n), {}, {});
+  const auto factor = daemon.NewClient()->Factor(
+      MatrixSource::Dense(absl::MakeConstSpan(values, n * n), n, n), {}, {});
   EXPECT_TRUE(factor.ok()) << factor.status() << daemon.process().Errors();
 }
 

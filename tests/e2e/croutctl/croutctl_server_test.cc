@@ -141,8 +141,7 @@ TEST_F(CroutctlTest, ADrainingServerIsReportedAsDraining) {
   // An unfinished upload delays the end of the drain.
   const auto client = draining.NewClient();
   const std::vector<double> a = {1};
-  const auto factor =
-      client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {});
+  const auto factor = client->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 1, 1), {}, {});
   ASSERT_TRUE(factor.ok());
   draining.AwaitRest();  // later, all memory beyond the factor belongs to the upload
   const auto stub = draining.NewStub();
@@ -152,11 +151,11 @@ TEST_F(CroutctlTest, ADrainingServerIsReportedAsDraining) {
   request.mutable_header()->mutable_matrix()->mutable_dense()->set_rows(2);
   request.mutable_header()->mutable_matrix()->mutable_dense()->set_cols(2);
   ASSERT_TRUE(open->Write(request));
-  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > factor->bytes(); }));
+  ASSERT_TRUE(Eventually([&] { return HoldingsOf(*client).device_bytes > factor->bytes; }));
   draining.process().Signal(SIGTERM);
   Finished finished;
   EXPECT_TRUE(Eventually([&] {
-    finished = draining.Ctl({"describe", factor->handle()});
+    finished = draining.Ctl({"describe", factor->handle});
     return finished.exit_code != 0;
   }));
   EXPECT_EQ(finished.exit_code, 15) << finished.errors;

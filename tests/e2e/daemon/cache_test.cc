@@ -25,24 +25,21 @@ std::vector<double> Diagonal(int64_t n, double value) {
   return a;
 }
 
-absl::StatusOr<v1::Factor> Factor(client::Client& client, const std::vector<double>& a, int64_t n,
-                                  const v1::CacheOptions& cache = {}) {
-  return client.Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), n, n), {}, cache);
+absl::StatusOr<FactorDescription> Factor(Client& client, const std::vector<double>& a, int64_t n,
+                                         const CacheOptions& cache = {}) {
+  return client.Factor(MatrixSource::Dense(absl::MakeConstSpan(a), n, n), {}, cache);
 }
 
-v1::CacheOptions Named(const std::string& name, absl::Duration lease = absl::ZeroDuration()) {
-  v1::CacheOptions cache;
-  cache.set_name(name);
-  *cache.mutable_lease() = client::ToProtoDuration(lease);
-  return cache;
+CacheOptions Named(const std::string& name, absl::Duration lease = absl::ZeroDuration()) {
+  return {.lease = lease, .name = name};
 }
 
 // Solves for the vector of ones and returns the first element of the solution.
-absl::StatusOr<double> SolveOnes(client::Client& client, const std::string& handle, int64_t n) {
+absl::StatusOr<double> SolveOnes(Client& client, const std::string& handle, int64_t n) {
   const std::vector<double> b(static_cast<size_t>(n), 1.0);
-  client::BufferSink x;
+  BufferSink x;
   const auto result =
-      client.Solve(handle, client::MatrixSource::Dense(absl::MakeConstSpan(b), n, 1), {}, &x);
+      client.Solve(handle, MatrixSource::Dense(absl::MakeConstSpan(b), n, 1), {}, &x);
   if (!result.ok()) return result.status();
   return x.values<double>()[0];
 }
@@ -53,14 +50,14 @@ TEST(CacheTest, LeasesEndUnlessRenewed) {
   const auto a = Diagonal(2, 4);
   ASSERT_OK_AND_ASSIGN(const auto brief, Factor(*client, a, 2, Named("brief", absl::Hours(1))));
   ASSERT_OK_AND_ASSIGN(const auto renewed, Factor(*client, a, 2, Named("kept", absl::Hours(1))));
-  ASSERT_OK_AND_ASSIGN(const absl::Time end, client->Renew(renewed.handle(), absl::Hours(10)));
+  ASSERT_OK_AND_ASSIGN(const absl::Time end, client->Renew(renewed.handle, absl::Hours(10)));
   EXPECT_GT(end, absl::Now() + absl::Hours(9));
   daemon.failpoints().Advance(absl::Hours(2));
-  const absl::Status gone = client->Describe(brief.handle()).status();
-  EXPECT_EQ(client::Reason(gone), "HANDLE_EXPIRED") << gone;
+  const absl::Status gone = client->Describe(brief.handle).status();
+  EXPECT_EQ(Reason(gone), "HANDLE_EXPIRED") << gone;
   EXPECT_EQ(gone.code(), StatusCode::kNotFound);
-  EXPECT_EQ(client->Renew(brief.handle(), absl::Minutes(1)).status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(client->Describe(renewed.handle()), crout::testing::IsOk());
+  EXPECT_EQ(client->Renew(brief.handle, absl::Minutes(1)).status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(client->Describe(renewed.handle), crout::testing::IsOk());
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client).cached_factors == 1; }));
 }
 
@@ -69,20 +66,20 @@ TEST(CacheTest, UsesExtendALeaseUpToTheMaximumLife) {
   Daemon daemon({"--max-life=10h"}, "croutd_test");
   const auto client = daemon.NewClient();
   ASSERT_OK_AND_ASSIGN(const auto info, client->ServerInfo());
-  EXPECT_EQ(info.limits().max_life().seconds(), 36000);
+  EXPECT_EQ(info.limits.max_life, absl::Hours(10));
   ASSERT_OK_AND_ASSIGN(const auto used,
                        Factor(*client, Diagonal(2, 4), 2, Named("used", absl::Hours(3))));
   ASSERT_OK_AND_ASSIGN(const auto idle,
                        Factor(*client, Diagonal(2, 4), 2, Named("idle", absl::Hours(3))));
-  const auto reason_gone = [&](const v1::Factor& factor) {
-    return client::Reason(client->Describe(factor.handle()).status());
+  const auto reason_gone = [&](const FactorDescription& factor) {
+    return Reason(client->Describe(factor.handle).status());
   };
   for (int hour = 2; hour < 10; hour += 2) {
     daemon.failpoints().Advance(absl::Hours(2));
-    ASSERT_THAT(SolveOnes(*client, used.handle(), 2), crout::testing::IsOk()) << hour;
+    ASSERT_THAT(SolveOnes(*client, used.handle, 2), crout::testing::IsOk()) << hour;
     EXPECT_EQ(reason_gone(idle), hour == 2 ? "" : "HANDLE_EXPIRED");
   }
-  EXPECT_OK(client->Renew(used.handle(), absl::Hours(20)));
+  EXPECT_OK(client->Renew(used.handle, absl::Hours(20)));
   daemon.failpoints().Advance(absl::Hours(2));
   EXPECT_EQ(reason_gone(used), "HANDLE_EXPIRED");
 }
@@ -91,10 +88,10 @@ TEST(CacheTest, TheServerSetsTheDefaultLease) {
   Daemon daemon({"--default-lease=30m", "--max-lease=2h"});
   const auto client = daemon.NewClient();
   ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*client, Diagonal(1, 1), 1));
-  const absl::Time end = absl::FromUnixSeconds(factor.lease_expire_time().seconds());
+  const absl::Time end = factor.lease_expire_time.value();
   EXPECT_GT(end, absl::Now() + absl::Minutes(29));
   EXPECT_LT(end, absl::Now() + absl::Minutes(31));
-  EXPECT_EQ(client->Renew(factor.handle(), absl::Hours(3)).status().code(),
+  EXPECT_EQ(client->Renew(factor.handle, absl::Hours(3)).status().code(),
             StatusCode::kInvalidArgument);
 }
 
@@ -105,31 +102,34 @@ TEST(CacheTest, OnlyTheOwnerGetsTheReason) {
   ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*owner, Diagonal(2, 2), 2));
   // Other tenants get the same error for a valid, a released and an unknown handle.
   const auto unknown = other->Describe("aaaaaaaaaaaaaaaaaaaaaaaaaa").status();
-  const auto living = other->Describe(factor.handle()).status();
-  ASSERT_OK(owner->Release(factor.handle()));
-  const auto dead = other->Describe(factor.handle()).status();
+  const auto living = other->Describe(factor.handle).status();
+  ASSERT_OK(owner->Release(factor.handle));
+  const auto dead = other->Describe(factor.handle).status();
   for (const absl::Status& status : {unknown, living, dead}) {
     EXPECT_EQ(status.code(), StatusCode::kNotFound);
-    EXPECT_EQ(client::Reason(status), "HANDLE_UNKNOWN") << status;
+    EXPECT_EQ(Reason(status), "HANDLE_UNKNOWN") << status;
   }
-  EXPECT_EQ(client::Reason(owner->Describe(factor.handle()).status()), "HANDLE_RELEASED");
+  EXPECT_EQ(Reason(owner->Describe(factor.handle).status()), "HANDLE_RELEASED");
 }
 
 TEST(CacheTest, PagesCoverEveryFactorOnceNewestFirst) {
   Daemon daemon;
   const auto client = daemon.NewClient();
+  const auto stub = daemon.NewStub();
   const auto a = Diagonal(1, 1);
   std::vector<std::string> made;
   for (int i = 0; i < 7; ++i) {
     ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*client, a, 1, Named(i % 2 ? "odd" : "even")));
-    made.insert(made.begin(), factor.handle());
+    made.insert(made.begin(), factor.handle);
   }
   for (const int page_size : {1, 3, 7, 0, 1000}) {
     std::vector<std::string> seen;
     v1::ListFactorsRequest request;
     request.set_page_size(page_size);
     do {
-      ASSERT_OK_AND_ASSIGN(const auto page, client->ListPage(request));
+      grpc::ClientContext context;
+      v1::ListFactorsResponse page;
+      ASSERT_TRUE(stub->ListFactors(&context, request, &page).ok());
       EXPECT_LE(page.factors_size(), page_size > 0 ? page_size : 100);
       for (const auto& factor : page.factors()) seen.push_back(factor.handle());
       request.set_page_token(page.next_page_token());
@@ -138,12 +138,12 @@ TEST(CacheTest, PagesCoverEveryFactorOnceNewestFirst) {
     EXPECT_EQ(seen, made) << "page size " << page_size;
   }
   int odd = 0;
-  ASSERT_OK(client->List("odd", [&](const v1::Factor& factor) {
-    EXPECT_EQ(factor.name(), "odd");
+  ASSERT_OK(client->List("odd", [&](const FactorDescription& factor) {
+    EXPECT_EQ(factor.name, "odd");
     return ++odd > 0;
   }));
   EXPECT_EQ(odd, 3);
-  EXPECT_OK(daemon.NewClient("other")->List("", [](const v1::Factor&) {
+  EXPECT_OK(daemon.NewClient("other")->List("", [](const FactorDescription&) {
     ADD_FAILURE() << "another tenant's factor";
     return true;
   }));
@@ -159,7 +159,7 @@ TEST(CacheTest, TheLeastRecentlyUsedFactorIsEvictedFirst) {
   const auto add = [&] {
     const auto factor = Factor(*client, Diagonal(n, static_cast<double>(handles.size() + 1)), n);
     ASSERT_OK(factor);
-    handles.push_back(factor->handle());
+    handles.push_back(factor->handle);
     daemon.AwaitRest();  // the memory of this job must be free for the next
   };
   for (int i = 0; i < 3; ++i) add();
@@ -171,7 +171,7 @@ TEST(CacheTest, TheLeastRecentlyUsedFactorIsEvictedFirst) {
   }
   const absl::Status gone = client->Describe(handles[1]).status();
   EXPECT_EQ(gone.code(), StatusCode::kNotFound);
-  EXPECT_EQ(client::Reason(gone), "HANDLE_EVICTED") << gone;
+  EXPECT_EQ(Reason(gone), "HANDLE_EVICTED") << gone;
   EXPECT_OK(client->Describe(handles[0]));
   // The remaining factors are correct.
   int living = 0;
@@ -190,14 +190,12 @@ TEST(CacheTest, AMatrixLargerThanTheBudgetIsRefusedAndEvictsNothing) {
   Daemon daemon({"--host-budget=6MiB"});
   const auto client = daemon.NewClient();
   ASSERT_OK_AND_ASSIGN(const auto factor, Factor(*client, Diagonal(64, 2), 64));
-  v1::EstimateFactorizeRequest request;
-  request.set_n(1000);
-  ASSERT_OK_AND_ASSIGN(const auto estimate, client->Estimate(request));
-  EXPECT_FALSE(estimate.fits());
+  ASSERT_OK_AND_ASSIGN(const auto estimate, client->Estimate({.n = 1000}));
+  EXPECT_FALSE(estimate.fits);
   const absl::Status status = Factor(*client, Diagonal(1000, 1), 1000).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(client::Reason(status), "MEMORY_EXHAUSTED") << status;
-  EXPECT_OK(client->Describe(factor.handle()));
+  EXPECT_EQ(Reason(status), "MEMORY_EXHAUSTED") << status;
+  EXPECT_OK(client->Describe(factor.handle));
 }
 
 TEST(CacheTest, FullQueueIsRefusedWithADelay) {
@@ -217,8 +215,8 @@ TEST(CacheTest, FullQueueIsRefusedWithADelay) {
   EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client).queue_depth == 1; }));
   const absl::Status status = Factor(*client, Diagonal(2, 1), 2).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
-  EXPECT_EQ(client::Reason(status), "QUEUE_FULL");
-  EXPECT_GT(client::RetryDelay(status).value_or(absl::ZeroDuration()), absl::ZeroDuration());
+  EXPECT_EQ(Reason(status), "QUEUE_FULL");
+  EXPECT_GT(RetryDelay(status).value_or(absl::ZeroDuration()), absl::ZeroDuration());
   daemon.failpoints().Release("scheduler.job");
   for (std::thread& caller : callers) caller.join();
 }

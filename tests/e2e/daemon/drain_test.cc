@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/cpp/grpc_status.h"
 #include "tests/e2e/harness/daemon.h"
 #include "tests/e2e/harness/health.h"
 #include "tests/e2e/harness/raw_calls.h"
@@ -20,9 +21,9 @@ namespace {
 
 constexpr char kService[] = "crout.v1.FactorizationService";
 
-absl::StatusOr<v1::Factor> FactorSmall(client::Client& client) {
+absl::StatusOr<FactorDescription> FactorSmall(Client& client) {
   const std::vector<double> a = {4, 1, 1, 3};
-  return client.Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
+  return client.Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
 }
 
 // An upload of which all but the last eight bytes are sent.
@@ -49,7 +50,7 @@ class OpenUpload {
     v1::FactorizeResponse response;
     while (stream_->Read(&response)) {
     }
-    return client::ToAbslStatus(stream_->Finish());
+    return internal::ToAbslStatus(stream_->Finish());
   }
 
  private:
@@ -79,7 +80,7 @@ TEST(DrainTest, GraceThenRefusalThenTheEndOfRunningCalls) {
   EXPECT_THAT(FactorSmall(*client), crout::testing::IsOk());
   const auto info = client->ServerInfo();
   ASSERT_THAT(info, crout::testing::IsOk());
-  EXPECT_TRUE(info->draining());
+  EXPECT_TRUE(info->draining);
 
   // After the grace period, new calls are refused with a reason.
   daemon.failpoints().Advance(absl::Hours(1));
@@ -89,7 +90,7 @@ TEST(DrainTest, GraceThenRefusalThenTheEndOfRunningCalls) {
     return !refused.ok();
   }));
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable) << refused;
-  EXPECT_EQ(client::Reason(refused), "DRAINING");
+  EXPECT_EQ(Reason(refused), "DRAINING");
   EXPECT_EQ(client->Describe("aaaaaaaaaaaaaaaaaaaaaaaaaa").status().code(),
             absl::StatusCode::kUnavailable);
 
@@ -113,7 +114,7 @@ TEST(DrainTest, CallsBeyondTheLimitAreCancelled) {
   daemon.process().Signal(SIGTERM);
   const absl::Status status = upload.Await();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_EQ(client::Reason(status), "DRAINING");
+  EXPECT_EQ(Reason(status), "DRAINING");
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 
@@ -124,15 +125,15 @@ TEST(DrainTest, AStoppedReaderDoesNotDelayTheExit) {
   const std::string bytes = DominantBytes(kOrder);
   const auto* elements = reinterpret_cast<const double*>(bytes.data());
   const auto matrix =
-      client::MatrixSource::Dense(absl::MakeConstSpan(elements, kOrder * kOrder), kOrder, kOrder);
-  const auto factor = daemon.NewClient()->Factorize(matrix, {}, {});
+      MatrixSource::Dense(absl::MakeConstSpan(elements, kOrder * kOrder), kOrder, kOrder);
+  const auto factor = daemon.NewClient()->Factor(matrix, {}, {});
   ASSERT_THAT(factor, crout::testing::IsOk());
 
   // The flow control window is smaller than a chunk, so that the last chunk is sent only if the
   // client reads.
   const auto stub = daemon.NewStub();
   v1::GetFactorsRequest request;
-  request.set_handle(factor->handle());
+  request.set_handle(factor->handle);
   grpc::ClientContext context;
   const auto stream = stub->GetFactors(&context, request);
   v1::GetFactorsResponse response;

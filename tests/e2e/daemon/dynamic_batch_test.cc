@@ -34,19 +34,19 @@ std::vector<double> MatrixOf(int seed) {
 
 struct Answer {
   absl::Status status;
-  v1::Factor factor;
-  v1::SolveResult result;
+  FactorDescription factor;
+  SolveResult result;
   std::vector<double> x = std::vector<double>(kOrder);
 };
 
-Answer FactorAndSolve(client::Client& client, int seed) {
+Answer FactorAndSolve(Client& client, int seed) {
   const std::vector<double> a = MatrixOf(seed);
   const std::vector<double> b(kOrder, 1.0);
   Answer answer;
-  client::SpanSink sink(absl::MakeSpan(answer.x));
-  const auto result = client.FactorizeAndSolve(client::MatrixSource::Dense(a, kOrder, kOrder),
-                                               client::MatrixSource::Dense(b, kOrder, 1), {},
-                                               &answer.factor, &sink);
+  SpanSink sink(absl::MakeSpan(answer.x));
+  const auto result =
+      client.FactorAndSolve(MatrixSource::Dense(a, kOrder, kOrder),
+                            MatrixSource::Dense(b, kOrder, 1), {}, &answer.factor, &sink);
   answer.status = result.status();
   if (result.ok()) answer.result = *result;
   return answer;
@@ -71,8 +71,8 @@ TEST(DynamicBatchTest, ManyClientsGetTheBitsThatEachGetsAlone) {
   for (int seed = 0; seed < kClients; ++seed) {
     alone.push_back(FactorAndSolve(*one, seed));
     ASSERT_TRUE(alone.back().status.ok()) << alone.back().status;
-    EXPECT_EQ(alone.back().factor.algorithm(), v1::ALGORITHM_IRR_LU);
-    EXPECT_LT(alone.back().result.backward_error(), 1e-14);
+    EXPECT_EQ(alone.back().factor.algorithm, Algorithm::kIrrLu);
+    EXPECT_LT(alone.back().result.backward_error.value(), 1e-14);
   }
   // The first call is held. The calls of other clients wait for it and form a batch.
   daemon.failpoints().Hold("dynamic_batch.run");
@@ -103,7 +103,7 @@ TEST(DynamicBatchTest, WithBatchingOffNoBatchIsFormed) {
   Daemon daemon({"--batching=off", "--log-calls=none"});
   const Answer answer = FactorAndSolve(*daemon.NewClient(), 1);
   ASSERT_TRUE(answer.status.ok()) << answer.status;
-  EXPECT_NE(answer.factor.algorithm(), v1::ALGORITHM_IRR_LU);
+  EXPECT_NE(answer.factor.algorithm, Algorithm::kIrrLu);
   EXPECT_EQ(SampleOf(daemon, "crout_dynamic_batch_size_requests_sum"), 0);
 }
 

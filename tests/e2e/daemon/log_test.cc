@@ -106,8 +106,7 @@ TEST(LogTest, LogsTheSettingsAndTheCalls) {
   Daemon daemon({"--devices=auto", "--max-n=777"});
   const auto client = daemon.NewClient("alice");
   const std::vector<double> a = {4, 1, 1, 3};
-  const auto factor =
-      client->Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
+  const auto factor = client->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
   ASSERT_TRUE(factor.ok()) << factor.status();
   EXPECT_FALSE(client->Describe("nonsense").ok());
   daemon.process().Signal(SIGTERM);
@@ -119,19 +118,19 @@ TEST(LogTest, LogsTheSettingsAndTheCalls) {
       start.substr(0, start.find('\n')),
       AllOf(HasSubstr(" listen=\"" + daemon.address() + "\""),
             HasSubstr(" metrics=\"" + daemon.metrics_address() + "\""), HasSubstr(" tls=false "),
-            HasSubstr(" devices=\"" + factor->device()), HasSubstr(" max_n=777 "),
+            HasSubstr(" devices=\"" + factor->device), HasSubstr(" max_n=777 "),
             HasSubstr(" host_budget_bytes="), HasSubstr(" slow_call_seconds=10")));
-  if (factor->device() == "host") {
+  if (factor->device == "host") {
     EXPECT_THAT(log, HasSubstr(" info gpu_not_found reason=\""));
   }
   EXPECT_THAT(
       log,
       AllOf(HasSubstr("method=\"Factorize\" code=\"OK\""), HasSubstr("tenant=\"alice\""),
-            HasSubstr("handle_prefix=\"" + factor->handle().substr(0, 6) + "\""),
+            HasSubstr("handle_prefix=\"" + factor->handle.substr(0, 6) + "\""),
             HasSubstr(" algorithm=\""), HasSubstr(" n=2 "), HasSubstr(" received_bytes="),
             HasSubstr(" factor_seconds="),
             HasSubstr("method=\"DescribeFactor\" code=\"NOT_FOUND\" reason=\"HANDLE_UNKNOWN\"")));
-  EXPECT_THAT(log, Not(HasSubstr(factor->handle()))) << "a handle is a capability";
+  EXPECT_THAT(log, Not(HasSubstr(factor->handle))) << "a handle is a capability";
   EXPECT_THAT(log, HasSubstr(" info daemon_stopped"))
       << "the end is written before the process ends";
 }

@@ -18,9 +18,9 @@ namespace {
 using ::crout::testing::FailsWith;
 using ::crout::testing::IsOk;
 
-absl::StatusOr<v1::Factor> FactorSmall(client::Client& client) {
+absl::StatusOr<FactorDescription> FactorSmall(Client& client) {
   const std::vector<double> a = {4, 1, 1, 3};
-  return client.Factorize(client::MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
+  return client.Factor(MatrixSource::Dense(absl::MakeConstSpan(a), 2, 2), {}, {});
 }
 
 TEST(LostDeviceTest, TheDaemonReportsItDrainsAndExitsWithAFailure) {
@@ -35,7 +35,7 @@ TEST(LostDeviceTest, TheDaemonReportsItDrainsAndExitsWithAFailure) {
   EXPECT_EQ(watch.Next(), Health::kNotServing);
   EXPECT_THAT(FactorSmall(*client), FailsWith(absl::StatusCode::kUnavailable, ""));
   // The factor was in the memory of the device.
-  const auto described = client->Describe(factor->handle());
+  const auto described = client->Describe(factor->handle);
   EXPECT_THAT(described, FailsWith(absl::StatusCode::kNotFound, "device"));
   // The daemon reports NOT_SERVING before the drain begins. Waits for the drain, then ends its
   // grace period.

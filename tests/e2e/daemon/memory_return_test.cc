@@ -24,10 +24,10 @@ int64_t WorkAndRelease(Daemon& daemon) {
   const crout::testing::HostMatrix a = crout::testing::RandomMatrix(kOrder, kOrder, 1);
   std::vector<std::string> handles;
   for (int i = 0; i < kFactors; ++i) {
-    const auto factor = client->Factorize(
-        client::MatrixSource::Dense(absl::MakeConstSpan(a), kOrder, kOrder), {}, {});
+    const auto factor =
+        client->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), kOrder, kOrder), {}, {});
     EXPECT_OK(factor);
-    if (factor.ok()) handles.push_back(factor->handle());
+    if (factor.ok()) handles.push_back(factor->handle);
   }
   const int64_t resident = StatusBytes(daemon.process().pid(), "VmRSS");
   for (const std::string& handle : handles) {

@@ -29,15 +29,15 @@ std::vector<double> MatrixOf(int64_t version) {
   return a;
 }
 
-client::MatrixSource Source(const std::vector<double>& a) {
-  return client::MatrixSource::Dense(absl::MakeConstSpan(a), kOrder, kOrder);
+MatrixSource Source(const std::vector<double>& a) {
+  return MatrixSource::Dense(absl::MakeConstSpan(a), kOrder, kOrder);
 }
 
 TEST(RefactorizeTest, EachSolveAnswersForTheVersionThatItNames) {
   Daemon daemon;
   const auto client = daemon.NewClient();
   const auto first = MatrixOf(1);
-  ASSERT_OK_AND_ASSIGN(const auto factor, client->Factorize(Source(first), {}, {}));
+  ASSERT_OK_AND_ASSIGN(const auto factor, client->Factor(Source(first), {}, {}));
 
   std::atomic<bool> done = false;
   std::atomic<int> solves = 0;
@@ -49,18 +49,17 @@ TEST(RefactorizeTest, EachSolveAnswersForTheVersionThatItNames) {
       const std::vector<double> b(kOrder * 4, 1.0);
       int64_t last = 0;
       while (!done) {
-        client::BufferSink x;
-        const auto result =
-            own->Solve(factor.handle(),
-                       client::MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 4), {}, &x);
+        BufferSink x;
+        const auto result = own->Solve(
+            factor.handle, MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 4), {}, &x);
         bool right =
-            result.ok() && result->factor_version() >= last && result->backward_error() < 1e-15;
+            result.ok() && result->factor_version >= last && result->backward_error < 1e-15;
         for (const double value : x.values<double>()) {
           right =
-              right && std::abs(value * static_cast<double>(result->factor_version()) - 1) < 1e-14;
+              right && std::abs(value * static_cast<double>(result->factor_version) - 1) < 1e-14;
         }
         if (!right) ++wrong;
-        if (result.ok()) last = result->factor_version();
+        if (result.ok()) last = result->factor_version;
         ++solves;
       }
     });
@@ -68,11 +67,11 @@ TEST(RefactorizeTest, EachSolveAnswersForTheVersionThatItNames) {
   int64_t version = 1;
   while (version < kVersions || solves <= 10) {
     const auto a = MatrixOf(++version);
-    const auto refactored = client->Refactorize(factor.handle(), Source(a), {});
+    const auto refactored = client->Refactor(factor.handle, Source(a), {});
     EXPECT_THAT(refactored, crout::testing::IsOk());
     if (!refactored.ok()) break;
-    EXPECT_EQ(refactored->version(), version);
-    EXPECT_EQ(refactored->handle(), factor.handle());
+    EXPECT_EQ(refactored->version, version);
+    EXPECT_EQ(refactored->handle, factor.handle);
   }
   done = true;
   for (std::thread& solver : solvers) solver.join();
@@ -84,18 +83,17 @@ TEST(RefactorizeTest, FailureKeepsTheOldVersion) {
   Daemon daemon;
   const auto client = daemon.NewClient();
   const auto a = MatrixOf(2);
-  ASSERT_OK_AND_ASSIGN(const auto factor, client->Factorize(Source(a), {}, {}));
+  ASSERT_OK_AND_ASSIGN(const auto factor, client->Factor(Source(a), {}, {}));
   auto bad = MatrixOf(3);
   bad.back() = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(client->Refactorize(factor.handle(), Source(bad), {}).status().code(),
+  EXPECT_EQ(client->Refactor(factor.handle, Source(bad), {}).status().code(),
             absl::StatusCode::kInvalidArgument);
   const std::vector<double> b(kOrder, 1.0);
-  client::BufferSink x;
+  BufferSink x;
   ASSERT_OK_AND_ASSIGN(
       const auto result,
-      client->Solve(factor.handle(), client::MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1),
-                    {}, &x));
-  EXPECT_EQ(result.factor_version(), 1);
+      client->Solve(factor.handle, MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1), {}, &x));
+  EXPECT_EQ(result.factor_version, 1);
   EXPECT_DOUBLE_EQ(x.values<double>()[0], 0.5);
 }
 
@@ -104,30 +102,28 @@ TEST(RefactorizeTest, ASingularMatrixReplacesTheFactorOnlyOnRequest) {
   Daemon daemon;
   const auto client = daemon.NewClient();
   const auto a = MatrixOf(2);
-  ASSERT_OK_AND_ASSIGN(const auto factor, client->Factorize(Source(a), {}, {}));
+  ASSERT_OK_AND_ASSIGN(const auto factor, client->Factor(Source(a), {}, {}));
   auto singular = MatrixOf(3);
   singular.back() = 0;
-  const absl::Status kept = client->Refactorize(factor.handle(), Source(singular), {}).status();
+  const absl::Status kept = client->Refactor(factor.handle, Source(singular), {}).status();
   EXPECT_EQ(kept.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(client::Reason(kept), "SINGULAR_MATRIX");
+  EXPECT_EQ(Reason(kept), "SINGULAR_MATRIX");
   EXPECT_THAT(std::string(kept.message()), ::testing::HasSubstr("keeps version 1"));
   const std::vector<double> b(kOrder, 1.0);
-  const auto rhs = client::MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1);
-  client::BufferSink x;
-  ASSERT_OK_AND_ASSIGN(const auto result, client->Solve(factor.handle(), rhs, {}, &x));
-  EXPECT_EQ(result.factor_version(), 1);
+  const auto rhs = MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1);
+  BufferSink x;
+  ASSERT_OK_AND_ASSIGN(const auto result, client->Solve(factor.handle, rhs, {}, &x));
+  EXPECT_EQ(result.factor_version, 1);
   EXPECT_DOUBLE_EQ(x.values<double>()[0], 0.5);
 
-  v1::RefactorizeHeader header;
-  header.set_handle(factor.handle());
-  header.set_replace_if_singular(true);
-  ASSERT_OK_AND_ASSIGN(const auto replaced, client->Refactorize(Source(singular), header));
-  EXPECT_EQ(replaced.version(), 2);
-  EXPECT_EQ(replaced.info(), kOrder);
-  EXPECT_EQ(client->Solve(factor.handle(), rhs, {}, &x).status().code(),
+  ASSERT_OK_AND_ASSIGN(const auto replaced, client->Refactor(factor.handle, Source(singular),
+                                                             {.replace_if_singular = true}));
+  EXPECT_EQ(replaced.version, 2);
+  EXPECT_EQ(replaced.info, kOrder);
+  EXPECT_EQ(client->Solve(factor.handle, rhs, {}, &x).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  ASSERT_OK_AND_ASSIGN(const auto good, client->Refactorize(factor.handle(), Source(a), {}));
-  EXPECT_EQ(good.version(), 3) << "and a good one replaces a singular one";
+  ASSERT_OK_AND_ASSIGN(const auto good, client->Refactor(factor.handle, Source(a), {}));
+  EXPECT_EQ(good.version, 3) << "and a good one replaces a singular one";
 }
 
 }  // namespace

@@ -27,10 +27,6 @@
 namespace crout::e2e::series_test {
 namespace {
 
-using client::MatrixSource;
-using client::Reason;
-using client::SpanSink;
-
 constexpr int64_t kOrder = 30;
 
 class SeriesTest : public ::testing::Test {
@@ -75,17 +71,13 @@ class SeriesTest : public ::testing::Test {
     return worst;
   }
 
-  static v1::SolveSeriesHeader Reusing() {
-    v1::SolveSeriesHeader header;
-    header.set_strategy(v1::SERIES_STRATEGY_REUSE);
-    return header;
-  }
+  static SeriesOptions Reusing() { return {.strategy = SeriesStrategy::kReuse}; }
 
   const std::vector<double> b_ = std::vector<double>(kOrder, 1);
   const MatrixSource rhs_ = MatrixSource::Dense(absl::MakeConstSpan(b_), kOrder, 1);
   std::vector<double> x_ = std::vector<double>(kOrder);
   Daemon daemon_{{}, "croutd_test"};
-  std::shared_ptr<client::Client> client_ = daemon_.NewClient();
+  std::shared_ptr<Client> client_ = daemon_.NewClient();
 };
 
 TEST_F(SeriesTest, StepsReuseTheExistingFactor) {
@@ -93,16 +85,16 @@ TEST_F(SeriesTest, StepsReuseTheExistingFactor) {
   for (int step = 0; step < 5; ++step) {
     const std::vector<double> a = MatrixOf(step);
     ASSERT_OK_AND_ASSIGN(const SeriesStep answer, Step(series, a));
-    EXPECT_TRUE(answer.result.accurate());
-    EXPECT_EQ(answer.result.age(), step);
+    EXPECT_TRUE(answer.result.accurate);
+    EXPECT_EQ(answer.result.age, step);
     EXPECT_EQ(answer.made.has_value(), step == 0);
-    EXPECT_EQ(answer.result.strategy(),
-              step == 0 ? v1::SERIES_STRATEGY_REFACTOR : v1::SERIES_STRATEGY_REUSE);
+    EXPECT_EQ(answer.result.strategy,
+              step == 0 ? SeriesStrategy::kRefactor : SeriesStrategy::kReuse);
     EXPECT_LT(Error(a), 1e-13);
   }
   std::fill(x_.begin(), x_.end(), 0);
   ASSERT_OK_AND_ASSIGN(const SeriesStep alone, StepWithoutMatrix(series));
-  EXPECT_EQ(alone.result.age(), 5);
+  EXPECT_EQ(alone.result.age, 5);
   EXPECT_LT(Error(MatrixOf(4)), 1e-13);
   EXPECT_OK(series.Close());
 }
@@ -126,8 +118,7 @@ TEST_F(SeriesTest, ValuesReplaceWholeTexts) {
   ASSERT_OK_AND_ASSIGN(const SeriesStep first,
                        series.Step(MatrixSource::MatrixMarket(text), rhs_, &x));
   const auto step = [&] {
-    return series.Step(client::MatrixChange::Values<double>(values, first.result.entry_digest()),
-                       rhs_, &x);
+    return series.Step(MatrixChange::Values<double>(values, first.result.entry_digest), rhs_, &x);
   };
   ASSERT_OK(step().status());
   EXPECT_LT(Error(a), 1e-13);
@@ -160,8 +151,7 @@ TEST_F(SeriesTest, ValuesOfOtherEntriesAreRefused) {
   ASSERT_OK_AND_ASSIGN(const SeriesStep lower, series.Step(lower_matrix, rhs_, &x));
   ASSERT_OK_AND_ASSIGN(const SeriesStep upper, series.Step(upper_matrix, rhs_, &x));
   const auto step = [&](const SeriesStep& of) {
-    return series.Step(client::MatrixChange::Values<double>(values, of.result.entry_digest()), rhs_,
-                       &x);
+    return series.Step(MatrixChange::Values<double>(values, of.result.entry_digest), rhs_, &x);
   };
   ASSERT_OK(step(upper).status());
   const auto refused = step(lower);
@@ -179,8 +169,7 @@ TEST_F(SeriesTest, ChangesReplaceWholeMatrices) {
   const std::vector<int32_t> cols = {4, kOrder - 1};
   const std::vector<double> values = {0.5, 3.0 * kOrder};
   for (size_t k = 0; k < rows.size(); ++k) a[rows[k] + cols[k] * kOrder] = values[k];
-  ASSERT_OK(
-      series.Step(client::MatrixChange::Entries<double>(rows, cols, values), rhs_, &x).status());
+  ASSERT_OK(series.Step(MatrixChange::Entries<double>(rows, cols, values), rhs_, &x).status());
   EXPECT_LT(Error(a), 1e-13);
 
   const std::vector<double> u = MatrixOf(1);  // two of its kOrder columns are used
@@ -190,12 +179,12 @@ TEST_F(SeriesTest, ChangesReplaceWholeMatrices) {
       for (int64_t k = 0; k < 2; ++k) a[i + j * kOrder] += two[i + k * kOrder] * two[2 * j + k];
     }
   }
-  ASSERT_OK(series.Step(client::MatrixChange::LowRank(two, two, kOrder, 2), rhs_, &x).status());
+  ASSERT_OK(series.Step(MatrixChange::LowRank(two, two, kOrder, 2), rhs_, &x).status());
   EXPECT_LT(Error(a), 1e-13);
 
-  EXPECT_THAT(series.Step(client::MatrixChange::LowRank(two, two, kOrder, 3), rhs_, &x),
+  EXPECT_THAT(series.Step(MatrixChange::LowRank(two, two, kOrder, 3), rhs_, &x),
               testing::FailsWith(absl::StatusCode::kInvalidArgument, "30 x 3"));
-  EXPECT_THAT(series.Step(client::MatrixChange::Entries<double>(rows, {}, values), rhs_, &x),
+  EXPECT_THAT(series.Step(MatrixChange::Entries<double>(rows, {}, values), rhs_, &x),
               testing::FailsWith(absl::StatusCode::kInvalidArgument, "2 values"));
   // The client has sent none of these changes.
   ASSERT_OK(StepWithoutMatrix(series).status());
@@ -203,13 +192,13 @@ TEST_F(SeriesTest, ChangesReplaceWholeMatrices) {
 }
 
 TEST_F(SeriesTest, ASeriesResumesByHandleAfterABrokenStream) {
-  client::Cancellation cancellation;
-  client::CallOptions call;
+  Cancellation cancellation;
+  CallOptions call;
   call.cancellation = &cancellation;
   Series cut(client_, Reusing(), call);
   cut.KeepFactor();
   ASSERT_OK(Step(cut, MatrixOf(0)).status());
-  const std::string handle = cut.factor().handle();
+  const std::string handle = cut.factor().handle;
   daemon_.failpoints().Hold("series.step");
   std::thread canceller([&] {
     daemon_.failpoints().AwaitReached("series.step", 2);
@@ -220,13 +209,13 @@ TEST_F(SeriesTest, ASeriesResumesByHandleAfterABrokenStream) {
   daemon_.failpoints().Release("series.step");
   EXPECT_OK(cut.Close());
 
-  v1::SolveSeriesHeader header = Reusing();
-  header.set_handle(handle);
-  Series resumed(daemon_.NewClient(), header);
+  SeriesOptions options = Reusing();
+  options.handle = handle;
+  Series resumed(daemon_.NewClient(), options);
   const std::vector<double> a = MatrixOf(2);
   ASSERT_OK_AND_ASSIGN(const SeriesStep step, Step(resumed, a));
-  EXPECT_EQ(step.result.strategy(), v1::SERIES_STRATEGY_REUSE);
-  EXPECT_EQ(step.result.factor_version(), 1);
+  EXPECT_EQ(step.result.strategy, SeriesStrategy::kReuse);
+  EXPECT_EQ(step.result.factor_version, 1);
   EXPECT_LT(Error(a), 1e-13);
   EXPECT_OK(resumed.Close());
   EXPECT_OK(client_->Release(handle));
@@ -243,7 +232,7 @@ TEST_F(SeriesTest, ARefusedStepKeepsTheFactorAndTheSeriesContinues) {
   const std::vector<double> a = MatrixOf(3);
   ASSERT_OK_AND_ASSIGN(const SeriesStep step, Step(series, a));
   EXPECT_FALSE(step.made.has_value());
-  EXPECT_EQ(step.result.factor_version(), 1);
+  EXPECT_EQ(step.result.factor_version, 1);
   EXPECT_LT(Error(a), 1e-13);
   std::fill(x_.begin(), x_.end(), 0);
   ASSERT_OK(StepWithoutMatrix(series).status());
@@ -251,18 +240,16 @@ TEST_F(SeriesTest, ARefusedStepKeepsTheFactorAndTheSeriesContinues) {
 }
 
 TEST_F(SeriesTest, ASingularMatrixIsReportedAndCached) {
-  v1::SolveSeriesHeader header;
-  header.set_strategy(v1::SERIES_STRATEGY_REFACTOR);
-  Series series(client_, header);
+  Series series(client_, {.strategy = SeriesStrategy::kRefactor});
   ASSERT_OK(Step(series, MatrixOf(0)).status());
   std::vector<double> singular = MatrixOf(1);
   std::fill_n(singular.begin(), kOrder, 0.0);
   ASSERT_OK_AND_ASSIGN(const SeriesStep step, Step(series, singular));
-  EXPECT_FALSE(step.result.solved());
+  EXPECT_FALSE(step.result.solved);
   ASSERT_TRUE(step.made.has_value());
-  EXPECT_EQ(step.made->info(), 1);
+  EXPECT_EQ(step.made->info, 1);
   ASSERT_OK_AND_ASSIGN(const SeriesStep again, StepWithoutMatrix(series));
-  EXPECT_FALSE(again.result.solved());
+  EXPECT_FALSE(again.result.solved);
   const std::vector<double> a = MatrixOf(2);
   ASSERT_OK(Step(series, a).status());
   EXPECT_LT(Error(a), 1e-13);

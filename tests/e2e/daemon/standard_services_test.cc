@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cpp/grpc_status.h"
 #include "crout/status.h"
 #include "server/auth/token.h"
 #include "tests/e2e/harness/daemon.h"
@@ -68,7 +69,7 @@ class RawCall {
     call_->Finish(&status, nullptr);
     Await();
     ended_ = true;
-    return client::ToAbslStatus(status);
+    return internal::ToAbslStatus(status);
   }
   // Returns OK if a reply arrives; otherwise returns the status of the call.
   absl::Status Refusal() { return Read() ? absl::OkStatus() : End(); }

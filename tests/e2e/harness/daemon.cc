@@ -54,12 +54,12 @@ Daemon::Daemon(const std::vector<std::string>& flags, const std::string& program
   metrics_address_ = line.substr(metrics + 9);
 }
 
-std::unique_ptr<client::Client> Daemon::NewClient(const std::string& tenant) const {
-  client::ClientOptions options;
+std::unique_ptr<Client> Daemon::NewClient(const std::string& tenant) const {
+  ClientOptions options;
   options.server = address();
   options.tenant = tenant;
   options.retry.max_attempts = 1;
-  return *client::Client::Connect(options);
+  return *Client::Connect(options);
 }
 
 std::shared_ptr<grpc::Channel> Daemon::NewChannel() const {
@@ -115,19 +115,19 @@ std::ostream& operator<<(std::ostream& out, const Holdings& holdings) {
              << " cached_factors=" << holdings.cached_factors;
 }
 
-Holdings HoldingsIn(const v1::GetServerInfoResponse& info) {
+Holdings HoldingsIn(const ServerInfo& info) {
   Holdings holdings;
-  for (const v1::DeviceStatus& device : info.devices()) {
-    holdings.device_bytes += device.reserved_bytes();
-    holdings.streams_busy += device.streams_busy();
-    holdings.queue_depth += device.queue_depth();
+  for (const DeviceStatus& device : info.devices) {
+    holdings.device_bytes += device.reserved_bytes;
+    holdings.streams_busy += device.streams_busy;
+    holdings.queue_depth += device.queue_depth;
   }
-  holdings.host_bytes = info.host_reserved_bytes();
-  holdings.cached_factors = info.cached_factors();
+  holdings.host_bytes = info.host_reserved_bytes;
+  holdings.cached_factors = info.cached_factors;
   return holdings;
 }
 
-Holdings HoldingsOf(client::Client& client) {
+Holdings HoldingsOf(Client& client) {
   const auto info = client.ServerInfo();
   if (info.ok()) return HoldingsIn(*info);
   ADD_FAILURE() << info.status();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "crout/client.h"
+#include "crout/v1/factorization_service.grpc.pb.h"
 #include "tests/e2e/harness/failpoint_channel.h"
 #include "tests/e2e/harness/process.h"
 #include "tests/support/timing/eventually.h"
@@ -39,7 +40,7 @@ class Daemon {
   const RemoteFailpoints& failpoints() const { return failpoints_; }
 
   // Returns a client without retries, so that tests get the first status.
-  std::unique_ptr<client::Client> NewClient(const std::string& tenant = "") const;
+  std::unique_ptr<Client> NewClient(const std::string& tenant = "") const;
   // Return a new connection, and a stub on a new connection, for calls without the client library.
   // On each stream the server can send only 64 KiB ahead of the reader.
   std::shared_ptr<grpc::Channel> NewChannel() const;
@@ -83,8 +84,8 @@ struct Holdings {
   friend bool operator==(const Holdings&, const Holdings&) = default;
 };
 std::ostream& operator<<(std::ostream& out, const Holdings& holdings);
-Holdings HoldingsIn(const v1::GetServerInfoResponse& info);
-Holdings HoldingsOf(client::Client& client);
+Holdings HoldingsIn(const ServerInfo& info);
+Holdings HoldingsOf(Client& client);
 
 }  // namespace crout::e2e
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/cpp/grpc_status.h"
 #include "crout/status.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
@@ -57,7 +58,7 @@ absl::Status Exchange(std::unique_ptr<grpc::ClientReaderWriter<Request, Response
   Response response;
   while (stream->Read(&response)) {
   }
-  return client::ToAbslStatus(stream->Finish());
+  return internal::ToAbslStatus(stream->Finish());
 }
 
 }  // namespace crout::e2e

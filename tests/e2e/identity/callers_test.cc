@@ -96,14 +96,13 @@ class CallersTest : public ::testing::Test {
     return authority_.Sign(Claims(audience, left));
   }
 
-  client::ClientOptions OptionsOf(const std::string& address, const Case& c) const {
-    client::ClientOptions options;
+  ClientOptions OptionsOf(const std::string& address, const Case& c) const {
+    ClientOptions options;
     options.server = address;
     options.retry.max_attempts = 1;
     options.token = c.token;
     if (c.tls) {
-      options.tls =
-          client::TlsOptions{files_.File(absl::StrCat(c.ca, ".crt")), "", "", c.server_name};
+      options.tls = TlsOptions{files_.File(absl::StrCat(c.ca, ".crt")), "", "", c.server_name};
       if (*c.certificate != 0) {
         options.tls->cert_file = files_.File(absl::StrCat(c.certificate, ".crt"));
         options.tls->key_file = files_.File(absl::StrCat(c.certificate, ".key"));
@@ -112,7 +111,7 @@ class CallersTest : public ::testing::Test {
     return options;
   }
   absl::Status CallByLibrary(const std::string& address, const Case& c) const {
-    const auto client = client::Client::Connect(OptionsOf(address, c));
+    const auto client = Client::Connect(OptionsOf(address, c));
     return client.ok() ? (*client)->ServerInfo().status() : client.status();
   }
   Finished CallByCtl(const std::string& address, const Case& c) const {
@@ -362,7 +361,7 @@ TEST_F(CallersTest, ACertificateWithoutItsLineIsRefused) {
                       "",
                       absl::StatusCode::kUnauthenticated,
                       "no identity has a name of the client's certificate (alice.example.org)"};
-  const auto open = client::Client::Connect(OptionsOf(daemon.address(), shown));
+  const auto open = Client::Connect(OptionsOf(daemon.address(), shown));
   ASSERT_TRUE(open.ok()) << open.status();
   ASSERT_TRUE((*open)->ServerInfo().ok());
   Replace("identities", "[alice]\ntenants = a\nroles = solve\n");

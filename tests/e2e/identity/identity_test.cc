@@ -138,18 +138,18 @@ TEST_F(IdentityTest, ClientsSendTheirTokens) {
   Daemon daemon({Flag("identities", "identities")});
   const auto info = [&](const std::string& server, const std::string& text,
                         const std::string& file) {
-    client::ClientOptions options;
+    ClientOptions options;
     options.server = server;
     options.token = text;
     options.token_file = file;
     options.retry.max_attempts = 1;
-    const auto client = client::Client::Connect(options);
+    const auto client = Client::Connect(options);
     return client.ok() ? (*client)->ServerInfo().status() : client.status();
   };
   EXPECT_TRUE(info(daemon.address(), "", path).ok()) << info(daemon.address(), "", path);
   const absl::Status unknown = info(daemon.address(), "guess", "");
   EXPECT_TRUE(absl::IsUnauthenticated(unknown)) << unknown;
-  EXPECT_EQ(client::Reason(unknown), "UNKNOWN_TOKEN");
+  EXPECT_EQ(Reason(unknown), "UNKNOWN_TOKEN");
   EXPECT_THAT(std::string(info("192.0.2.1:1", "guess", "").message()), HasSubstr("give TLS too"));
   EXPECT_THAT(std::string(info(daemon.address(), "guess", path).message()),
               HasSubstr("one of them"));

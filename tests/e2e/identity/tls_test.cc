@@ -107,18 +107,18 @@ TEST_F(TlsTest, ClientsUseTls) {
   MakeAuthority(files_, "other");
   MakeCertificate(files_, "client", "ca");
   Daemon daemon(ServerFlags({Flag("tls-client-ca", "ca.crt"), "--tls-client-certs=required"}));
-  const auto info = [&](const client::TlsOptions& tls, const std::string& address) {
-    client::ClientOptions options;
+  const auto info = [&](const TlsOptions& tls, const std::string& address) {
+    ClientOptions options;
     options.server = address;
     options.tls = tls;
     options.retry.max_attempts = 1;
-    const auto client = client::Client::Connect(options);
+    const auto client = Client::Connect(options);
     return client.ok() ? (*client)->ServerInfo().status() : client.status();
   };
-  const client::TlsOptions good = {files_.File("ca.crt"), files_.File("client.crt"),
-                                   files_.File("client.key")};
+  const TlsOptions good = {files_.File("ca.crt"), files_.File("client.crt"),
+                           files_.File("client.key")};
   EXPECT_TRUE(info(good, daemon.address()).ok()) << info(good, daemon.address());
-  client::TlsOptions wrong = good;
+  TlsOptions wrong = good;
   wrong.ca_file = files_.File("other.crt");
   EXPECT_TRUE(absl::IsUnavailable(info(wrong, daemon.address())));
   wrong = good;

@@ -27,11 +27,11 @@ class Fixture {
  public:
   Fixture() : daemon_({"--host-budget=512MiB"}), stub_(daemon_.NewStub()) {
     const auto make = [&](const std::string& tenant, const std::string& text,
-                          v1::FactorizeOptions options) {
+                          FactorOptions options) {
       const auto client = daemon_.NewClient(tenant);
-      const auto factor = client->Factorize(client::MatrixSource::MatrixMarket(text), options, {});
+      const auto factor = client->Factor(MatrixSource::MatrixMarket(text), options, {});
       EXPECT_TRUE(factor.ok()) << factor.status();
-      return factor.ok() ? factor->handle() : "";
+      return factor.ok() ? factor->handle : "";
     };
     const std::string diagonal =
         "%%MatrixMarket matrix coordinate real general\n4 4 4\n1 1 1\n2 2 1\n3 3 1\n4 4 1\n";
@@ -39,11 +39,11 @@ class Fixture {
     good = make("", diagonal, {});
     theirs = make("someone-else", diagonal, {});
     this->singular = make("", singular, {});
-    v1::FactorizeOptions options;
-    options.set_keep_matrix(false);
+    FactorOptions options;
+    options.keep_matrix = false;
     bare = make("", diagonal, options);
-    v1::FactorizeOptions cmpp;
-    cmpp.set_algorithm(v1::ALGORITHM_CMPP);
+    FactorOptions cmpp;
+    cmpp.algorithm = Algorithm::kCmpp;
     unit_in_u = make("", diagonal, cmpp);
   }
 

@@ -30,12 +30,12 @@ TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
     SCOPED_TRACE(bad.name);
     const absl::Status status = bad.call(fixture);
     EXPECT_THAT(status, crout::testing::FailsWith(bad.code, bad.text));
-    EXPECT_EQ(client::Reason(status).empty(), bad.by_grpc) << status;
+    EXPECT_EQ(Reason(status).empty(), bad.by_grpc) << status;
     // The daemon still serves calls, and a solve with the factor is still correct.
-    client::BufferSink x;
+    BufferSink x;
     const std::vector<double> b(kOrder, 3.0);
-    const auto solved = client->Solve(
-        fixture.good, client::MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1), {}, &x);
+    const auto solved =
+        client->Solve(fixture.good, MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1), {}, &x);
     ASSERT_THAT(solved, crout::testing::IsOk());
     EXPECT_EQ(solved->factor_version(), 1);
     EXPECT_THAT(x.values<double>(), ::testing::Each(3.0));

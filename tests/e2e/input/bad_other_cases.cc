@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/cpp/grpc_status.h"
 #include "tests/e2e/input/bad_input.h"
 
 namespace crout::e2e::bad_input {
@@ -24,7 +25,7 @@ Case Unary(std::string name, StatusCode code,
             Response response;
             fill(fixture, &request);
             grpc::ClientContext context;
-            return client::ToAbslStatus((fixture.stub().*method)(&context, request, &response));
+            return internal::ToAbslStatus((fixture.stub().*method)(&context, request, &response));
           }};
 }
 
@@ -78,7 +79,7 @@ void AddUnaries(std::vector<Case>* cases) {
                       const auto stream = fixture.stub().GetFactors(&context, request);
                       while (stream->Read(&response)) {
                       }
-                      return client::ToAbslStatus(stream->Finish());
+                      return internal::ToAbslStatus(stream->Finish());
                     }});
   for (const std::string& tenant : {std::string("no spaces"), std::string(65, 't')}) {
     // The clients of Crout reject such a tenant before they connect.
@@ -88,7 +89,7 @@ void AddUnaries(std::vector<Case>* cases) {
                         v1::DescribeFactorRequest request;
                         request.set_handle(fixture.good);
                         v1::DescribeFactorResponse response;
-                        return client::ToAbslStatus(
+                        return internal::ToAbslStatus(
                             fixture.stub().DescribeFactor(&context, request, &response));
                       }});
     cases->push_back({"factorize: tenant '" + tenant + "'", invalid, [tenant](Fixture& fixture) {
@@ -99,7 +100,7 @@ void AddUnaries(std::vector<Case>* cases) {
                         v1::FactorizeResponse response;
                         while (stream->Read(&response)) {
                         }
-                        return client::ToAbslStatus(stream->Finish());
+                        return internal::ToAbslStatus(stream->Finish());
                       }});
   }
 }
@@ -131,7 +132,7 @@ Case Raw(std::string name, StatusCode code, std::string bytes, bool by_grpc) {
             } while (wait());
             call->Finish(&status, nullptr);
             wait();
-            return client::ToAbslStatus(status);
+            return internal::ToAbslStatus(status);
           },
           "", by_grpc};
 }

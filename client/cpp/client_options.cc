@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "crout/options.h"
+#include "crout/client_options.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,7 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
-namespace crout::client {
+namespace crout {
+inline namespace api {
 namespace {
 
 constexpr size_t kMaxTenantLength = 64;
@@ -102,11 +103,5 @@ absl::Status CheckToken(absl::string_view token) {
       "the token is not 1 to 4096 printable ASCII characters without spaces");
 }
 
-google::protobuf::Duration ToProtoDuration(absl::Duration duration) {
-  google::protobuf::Duration result;
-  result.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  result.set_nanos(static_cast<int32_t>(duration / absl::Nanoseconds(1)));
-  return result;
-}
-
-}  // namespace crout::client
+}  // namespace api
+}  // namespace crout
