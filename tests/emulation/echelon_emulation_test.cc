@@ -78,7 +78,7 @@ using Types = ::testing::Types<double, Complex<float>>;
 TYPED_TEST_SUITE(EchelonEmulationTest, Types);
 
 // Among every nine columns, each of the last five columns is the sum of the two columns before it.
-TYPED_TEST(EchelonEmulationTest, PivotColumnsAndTheRowSpace) {
+TYPED_TEST(EchelonEmulationTest, FindsPivotColumnsAndRowSpace) {
   using T = TypeParam;
   constexpr int64_t kRows = 30;
   constexpr int64_t kCols = 45;
@@ -113,7 +113,7 @@ TYPED_TEST(EchelonEmulationTest, PivotColumnsAndTheRowSpace) {
   }
 }
 
-TYPED_TEST(EchelonEmulationTest, AugmentedColumnsAndInterchanges) {
+TYPED_TEST(EchelonEmulationTest, ReducesWithAugmentedColumnsAndInterchanges) {
   using T = TypeParam;
   // [0 2 | 4; 1 1 | 3; 0 0 | 5]
   const std::vector<T> a{0, 1, 0, 2, 1, 0, 4, 3, 5};
@@ -157,7 +157,7 @@ TYPED_TEST(EchelonEmulationTest, MeasuresTheLargestElementOfU) {
   EXPECT_EQ(Reduce(wide, 20, 41, 40, 0).state.max_abs_u, 1);
 }
 
-TYPED_TEST(EchelonEmulationTest, TheLargestElementOfUIsThatOfGaussianElimination) {
+TYPED_TEST(EchelonEmulationTest, MatchesTheLargestElementOfGaussianElimination) {
   using T = TypeParam;
   constexpr int64_t kRows = 50;
   constexpr int64_t kCols = 70;
@@ -184,7 +184,7 @@ TYPED_TEST(EchelonEmulationTest, TheLargestElementOfUIsThatOfGaussianElimination
 
 // In the second column of [1 1000; 0 0.5], the largest entry is 1000 and the candidate pivot is
 // 0.5.
-TYPED_TEST(EchelonEmulationTest, TheToleranceFollowsGrowth) {
+TYPED_TEST(EchelonEmulationTest, ScalesTheToleranceWithGrowth) {
   using T = TypeParam;
   const std::vector<T> a{1, 0, 1000, T(0.5F)};
   EXPECT_EQ(Reduce(a, 2, 2, 2, 1e-3).state.rank, 2);
@@ -221,7 +221,7 @@ TYPED_TEST(EchelonEmulationTest, FindsTheRankOfProductsOfIntegers) {
   }
 }
 
-TYPED_TEST(EchelonEmulationTest, StopsOnTheHostsRequest) {
+TYPED_TEST(EchelonEmulationTest, StopsOnRequest) {
   using T = TypeParam;
   const std::vector<T> a{1, 0, 0, 1};
   EXPECT_TRUE(Reduce(a, 2, 2, 2, 0, 1).pivot_columns.empty());

@@ -245,15 +245,15 @@ class FrontSolveEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<double, Complex<double>>;  // one type per tile size
 TYPED_TEST_SUITE(FrontSolveEmulationTest, Types);
 
-TYPED_TEST(FrontSolveEmulationTest, ByStepsOfBlocks) {
+TYPED_TEST(FrontSolveEmulationTest, SolvesInStepsOfBlocks) {
   ExpectSolutions<TypeParam, kHeavy>(Blocks::kRandom);
 }
 
-TYPED_TEST(FrontSolveEmulationTest, BlocksNearSingularOnes) {
+TYPED_TEST(FrontSolveEmulationTest, SolvesWithNearlySingularBlocks) {
   ExpectSolutions<TypeParam, kHeavy>(Blocks::kSmooth);
 }
 
-TYPED_TEST(FrontSolveEmulationTest, ByWarps) {
+TYPED_TEST(FrontSolveEmulationTest, SolvesByWarps) {
   ExpectSolutions<TypeParam, kLight>(Blocks::kRandom);
 }
 

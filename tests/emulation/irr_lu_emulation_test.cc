@@ -158,7 +158,7 @@ class IrrLuEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<float, double, Complex<float>, Complex<double>>;
 TYPED_TEST_SUITE(IrrLuEmulationTest, Types);
 
-TYPED_TEST(IrrLuEmulationTest, AWarpForEachMember) {
+TYPED_TEST(IrrLuEmulationTest, FactorsEachMemberByAWarp) {
   std::vector<Member<TypeParam>> members;
   const std::pair<int32_t, int32_t> shapes[] = {{1, 1},  {2, 3},  {8, 8},   {13, 9},
                                                 {32, 1}, {1, 12}, {17, 16}, {19, 19}};
@@ -167,7 +167,7 @@ TYPED_TEST(IrrLuEmulationTest, AWarpForEachMember) {
   for (size_t m = 0; m < members.size(); ++m) ExpectFactorOf(members[m], factored[m]);
 }
 
-TYPED_TEST(IrrLuEmulationTest, AWarpSolvesWithAMember) {
+TYPED_TEST(IrrLuEmulationTest, SolvesWithAMemberByAWarp) {
   constexpr int32_t kOrder = 19, kColumns = 6;  // a solve needs more than one pass for the columns
   const auto a = RandomMember<TypeParam>(kOrder, kOrder);
   const auto factored = Factor<TypeParam>(MemberTeam::kWarp, {a})[0];
@@ -194,7 +194,7 @@ TYPED_TEST(IrrLuEmulationTest, AWarpSolvesWithAMember) {
 
 // Panels have one or two rows per thread. Some members have columns to the right of the panels, and
 // row exchanges to their left.
-TYPED_TEST(IrrLuEmulationTest, ABlockForEachMember) {
+TYPED_TEST(IrrLuEmulationTest, FactorsEachMemberByABlock) {
   using Blocking = MemberBlocking<TypeParam>;
   const std::vector<Member<TypeParam>> members = {
       ExchangedMember<TypeParam>(Blocking::kBlock + 8, Blocking::kBlock + 8),
@@ -205,7 +205,7 @@ TYPED_TEST(IrrLuEmulationTest, ABlockForEachMember) {
 }
 
 // The panel has more rows than fit in registers.
-TYPED_TEST(IrrLuEmulationTest, LongPanelsWhereTheyAre) {
+TYPED_TEST(IrrLuEmulationTest, FactorsLongPanelsInPlace) {
   const std::vector<Member<TypeParam>> members = {RandomMember<TypeParam>(1030, 5)};
   const auto factored = Run<TypeParam>(
       members, 0, [](const IrrLuBatch<TypeParam>& batch, const std::vector<int32_t>& order) {
@@ -214,7 +214,7 @@ TYPED_TEST(IrrLuEmulationTest, LongPanelsWhereTheyAre) {
   ExpectFactorOf(members[0], factored[0]);
 }
 
-TYPED_TEST(IrrLuEmulationTest, SingularMembersAndSuchWithNanDisturbNoOther) {
+TYPED_TEST(IrrLuEmulationTest, SingularAndNanMembersDoNotAffectOthers) {
   constexpr int32_t kOrder = 11;
   const auto regular = ExchangedMember<TypeParam>(kOrder, kOrder, 5);
   auto singular = ExchangedMember<TypeParam>(kOrder, kOrder, 6), broken = singular;
@@ -230,7 +230,7 @@ TYPED_TEST(IrrLuEmulationTest, SingularMembersAndSuchWithNanDisturbNoOther) {
   }
 }
 
-TYPED_TEST(IrrLuEmulationTest, TheFirstOfEqualsIsThePivot) {
+TYPED_TEST(IrrLuEmulationTest, ChoosesFirstOfEqualCandidates) {
   auto a = RandomMember<TypeParam>(40, 3);
   for (int64_t i = 0; i < a.rows; ++i) a(i, 0) = TypeParam(i < 6 ? 1 : i % 2 == 0 ? -2 : 2);
   EXPECT_EQ(Factor<TypeParam>(MemberTeam::kBlock128, {a})[0].ipiv[0], 7);
@@ -238,7 +238,7 @@ TYPED_TEST(IrrLuEmulationTest, TheFirstOfEqualsIsThePivot) {
   EXPECT_EQ(Factor<TypeParam>(MemberTeam::kWarp, {a})[0].ipiv[0], 7);
 }
 
-TYPED_TEST(IrrLuEmulationTest, PivotsThatAreTooSmallAreRaised) {
+TYPED_TEST(IrrLuEmulationTest, PerturbsPivotsThatAreTooSmall) {
   using Part = RealPart<TypeParam>;
   constexpr auto kMinPivot = Part{0.125};
   Member<TypeParam> a{3, 3, std::vector<TypeParam>(9, TypeParam{0})};

@@ -71,7 +71,9 @@ TYPED_TEST_SUITE(Getf2EmulationTest, Getf2Types);
 template <class T>
 constexpr int kBlock = MemberBlocking<DeviceType<T>>::kBlock;
 
-TYPED_TEST(Getf2EmulationTest, AtOffsets) { ExpectGetf2From<OnHost, TypeParam>(kBlock<TypeParam>); }
+TYPED_TEST(Getf2EmulationTest, FactorsAtOffsets) {
+  ExpectGetf2From<OnHost, TypeParam>(kBlock<TypeParam>);
+}
 
 TYPED_TEST(Getf2EmulationTest, BadMembersDoNotAffectOthers) {
   ExpectGetf2OfBadMembersFrom<OnHost, TypeParam>(kBlock<TypeParam>);
@@ -82,14 +84,14 @@ class TrsmEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(TrsmEmulationTest, Types);
 
-TYPED_TEST(TrsmEmulationTest, OneLeafAtOffsets) {
+TYPED_TEST(TrsmEmulationTest, SolvesOneLeafAtOffsets) {
   ExpectTrsmAtOffsets<OnHost, TypeParam>(Op::kNone, /*lower=*/false, /*unit=*/false, 7);
   ExpectTrsmAtOffsets<OnHost, TypeParam>(Op::kConjugateTranspose, true, true, 5);
 }
 
 // The solve has two leaves with a product between them. The product is slow on the host, because
 // every shuffle is a barrier.
-TEST(TrsmRecursionEmulationTest, TwoLeavesAtOffsets) {
+TEST(TrsmRecursionEmulationTest, SolvesTwoLeavesAtOffsets) {
   constexpr int kOrder = kBlock<double> + 5;
   ExpectTrsmAtOffsets<OnHost, double>(Op::kNone, /*lower=*/false, /*unit=*/false, kOrder);
 }

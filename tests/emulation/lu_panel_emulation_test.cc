@@ -100,7 +100,7 @@ void ExpectFactors(Variant variant, int64_t rows, int64_t columns) {
   EXPECT_EQ(factored.halt, 0);
 }
 
-TEST(LuPanelEmulationTest, OneBlock) {
+TEST(LuPanelEmulationTest, FactorsPanelsInOneBlock) {
   ExpectFactors<double>(LuPanelVariant<32, 1, 64, 1>{}, 50, 32);
   ExpectFactors<double>(LuPanelVariant<32, 2, 64, 1>{}, 128, 31);
   ExpectFactors<float>(LuPanelVariant<32, 1, 64, 1>{}, 64, 32);
@@ -108,7 +108,7 @@ TEST(LuPanelEmulationTest, OneBlock) {
   ExpectFactors<double>(LuPanelVariant<8, 1, 32, 1>{}, 1, 1);
 }
 
-TEST(LuPanelEmulationTest, Clusters) {
+TEST(LuPanelEmulationTest, FactorsPanelsInClusters) {
   ExpectFactors<double>(LuPanelVariant<32, 1, 32>{}, 128, 32);
   ExpectFactors<double>(LuPanelVariant<16, 4, 32>{}, 500, 16);
   ExpectFactors<float>(LuPanelVariant<32, 2, 64>{}, 256, 32);
@@ -117,7 +117,7 @@ TEST(LuPanelEmulationTest, Clusters) {
   ExpectFactors<double>(LuPanelVariant<8, 1, 256>{}, 300, 8);
 }
 
-TEST(LuPanelEmulationTest, ComplexNumbers) {
+TEST(LuPanelEmulationTest, FactorsComplexPanels) {
   ExpectFactors<Complex<double>>(LuPanelVariant<32, 1, 64, 1>{}, 50, 32);
   ExpectFactors<Complex<double>>(LuPanelVariant<32, 1, 32>{}, 128, 31);
   ExpectFactors<Complex<double>>(LuPanelVariant<8, 2, 64>{}, 500, 8);
@@ -126,7 +126,7 @@ TEST(LuPanelEmulationTest, ComplexNumbers) {
 }
 
 // 5 has the larger modulus, but 3.4 + 3.4i has the larger |Re| + |Im|.
-TEST(LuPanelEmulationTest, ComplexPivotsAreLapacks) {
+TEST(LuPanelEmulationTest, ChoosesComplexPivotsLikeLapack) {
   constexpr int64_t kRows = 40;
   std::vector<Complex<double>> a = Random<Complex<double>>(kRows, 8);
   a[3] = 5;
@@ -136,7 +136,7 @@ TEST(LuPanelEmulationTest, ComplexPivotsAreLapacks) {
   EXPECT_EQ(factored.ipiv[kBegin], kBegin + 7 + 1);
 }
 
-TEST(LuPanelEmulationTest, AColumnOfZeros) {
+TEST(LuPanelEmulationTest, ReportsAColumnOfZeros) {
   constexpr int64_t kRows = 100;
   std::vector<double> a = Random<double>(kRows, 32);
   std::fill_n(a.begin() + 16 * kRows, kRows, 0.0);
@@ -145,7 +145,7 @@ TEST(LuPanelEmulationTest, AColumnOfZeros) {
 }
 
 // The high words of the candidates are equal; only their low words differ.
-TEST(LuPanelEmulationTest, CandidatesThatDifferInTheLastBits) {
+TEST(LuPanelEmulationTest, DistinguishesCandidatesByTheirLastBits) {
   constexpr int64_t kRows = 90;
   std::vector<double> a = Random<double>(kRows, 8);
   for (int64_t i = 0; i < kRows; ++i) {
@@ -157,7 +157,7 @@ TEST(LuPanelEmulationTest, CandidatesThatDifferInTheLastBits) {
   EXPECT_EQ(factored.ipiv[kBegin], kBegin + largest + 1);
 }
 
-TEST(LuPanelEmulationTest, PivotsWithoutAReciprocal) {
+TEST(LuPanelEmulationTest, DividesByPivotsWithoutAReciprocal) {
   using Limits = std::numeric_limits<double>;
   for (const double pivot : {Limits::denorm_min(), Limits::max()}) {
     constexpr int64_t kRows = 70;
@@ -169,7 +169,7 @@ TEST(LuPanelEmulationTest, PivotsWithoutAReciprocal) {
   }
 }
 
-TEST(LuPanelEmulationTest, NothingOnceHalted) {
+TEST(LuPanelEmulationTest, DoesNothingAfterAHalt) {
   const std::vector<double> a = Random<double>(64, 8);
   const Factored<double> factored = Factor(LuPanelVariant<8, 1, 32>{}, a, 64, 8, {0, 1});
   EXPECT_EQ(factored.lu, a);

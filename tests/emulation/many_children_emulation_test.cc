@@ -93,7 +93,7 @@ class ManyChildrenEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<double, Complex<double>>;
 TYPED_TEST_SUITE(ManyChildrenEmulationTest, Types);
 
-TYPED_TEST(ManyChildrenEmulationTest, AddsTheSameByRows) {
+TYPED_TEST(ManyChildrenEmulationTest, AddsByRowsWithTheSameResult) {
   using T = TypeParam;
   for (const int columns : {1, 5}) {
     const Star<T> star(columns);
@@ -108,7 +108,7 @@ TYPED_TEST(ManyChildrenEmulationTest, AddsTheSameByRows) {
   }
 }
 
-TYPED_TEST(ManyChildrenEmulationTest, SolvesTheSameByAWarp) {
+TYPED_TEST(ManyChildrenEmulationTest, SolvesByAWarpWithTheSameResult) {
   using T = TypeParam;
   for (const int columns : {1, 5}) {
     const Star<T> star(columns);

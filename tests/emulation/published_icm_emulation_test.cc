@@ -180,7 +180,7 @@ class PublishedIcmEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<double, Complex<float>>;
 TYPED_TEST_SUITE(PublishedIcmEmulationTest, Types);
 
-TYPED_TEST(PublishedIcmEmulationTest, HasTheHostsCountsAndBits) {
+TYPED_TEST(PublishedIcmEmulationTest, MatchesTheHostsCountsAndBits) {
   using T = TypeParam;
   constexpr int64_t kOrder = 21;  // sections have 8, 8 and 5 columns
   const std::vector<T> a = Dense<T>(kOrder, 5);
@@ -196,7 +196,7 @@ TYPED_TEST(PublishedIcmEmulationTest, HasTheHostsCountsAndBits) {
   }
 }
 
-TYPED_TEST(PublishedIcmEmulationTest, TolerancesEndSweepsWhereTheyDoOnTheHost) {
+TYPED_TEST(PublishedIcmEmulationTest, EndsSweepsByToleranceLikeTheHost) {
   using T = TypeParam;
   constexpr int64_t kOrder = 12;
   std::vector<T> a = Dense<T>(kOrder, 8);
@@ -210,7 +210,7 @@ TYPED_TEST(PublishedIcmEmulationTest, TolerancesEndSweepsWhereTheyDoOnTheHost) {
   ExpectSame(OnDevice(a, kOrder, requested), host, !kIsComplex<T>);
 }
 
-TYPED_TEST(PublishedIcmEmulationTest, EndsAsTheHostDoes) {
+TYPED_TEST(PublishedIcmEmulationTest, EndsLikeTheHost) {
   using T = TypeParam;
   constexpr int64_t kOrder = 10;
   FactorOptions requested;

@@ -235,7 +235,7 @@ void ExpectStagesApart(const Traversal& traversal) {
   EXPECT_EQ(next, traversal.steps().data() + traversal.steps().size());
 }
 
-TEST(TraversalTest, DoesLevelsOfSmallFrontsTogether) {
+TEST(TraversalTest, CombinesLevelsOfSmallFronts) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(one.name);
     ASSERT_OK_AND_ASSIGN(const Analyzed analyzed, Analyzed::Make(one));
@@ -269,7 +269,7 @@ TEST(TraversalTest, DoesLevelsOfSmallFrontsTogether) {
   }
 }
 
-TEST(TraversalTest, CountsTheColumnsThatWereEnqueued) {
+TEST(TraversalTest, CountsEnqueuedColumns) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(one.name);
     ASSERT_OK_AND_ASSIGN(const Analyzed analyzed, Analyzed::Make(one));
@@ -296,7 +296,7 @@ TEST(TraversalTest, CountsTheColumnsThatWereEnqueued) {
   }
 }
 
-TEST(TraversalTest, FactorsTheSameInLessMemory) {
+TEST(TraversalTest, FactorsCorrectlyInLessMemory) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(one.name);
     ASSERT_OK_AND_ASSIGN(const Analyzed analyzed, Analyzed::Make(one));

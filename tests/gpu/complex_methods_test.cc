@@ -92,7 +92,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
   std::unique_ptr<MethodRunner> runner_;
 };
 
-TEST_P(GpuComplexMethodsTest, WithPivotingFactorTheGallery) {
+TEST_P(GpuComplexMethodsTest, FactorsTheGalleryWithPivoting) {
   for (const std::string& method : Methods(true)) {
     for (const ComplexGalleryKind& kind : ComplexGallery()) {
       if (!Fits(kind.name, dtype_)) continue;
@@ -102,7 +102,7 @@ TEST_P(GpuComplexMethodsTest, WithPivotingFactorTheGallery) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, WithoutPivotingFactorWhatNeedsNone) {
+TEST_P(GpuComplexMethodsTest, FactorsMatricesThatNeedNoPivotingWithoutIt) {
   for (const std::string& method : Methods(false)) {
     for (const char* name :
          {"helmholtz", "diagonally_dominant", "upper_triangular", "lower_triangular", "graded",
@@ -118,7 +118,7 @@ TEST_P(GpuComplexMethodsTest, WithoutPivotingFactorWhatNeedsNone) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, EveryBlockSize) {
+TEST_P(GpuComplexMethodsTest, SupportsEveryBlockSize) {
   for (const char* method : {"pcm", "pcmpp"}) {
     for (const int block : {8, 16, 32}) {
       LuParameters parameters;
@@ -130,7 +130,7 @@ TEST_P(GpuComplexMethodsTest, EveryBlockSize) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, SectionsOfAnySize) {
+TEST_P(GpuComplexMethodsTest, SupportsSectionsOfEverySize) {
   for (const char* method : {"icm", "icmpp"}) {
     for (const int64_t section : {1, 33, 64, 250, 520, 5000}) {
       LuParameters parameters;
@@ -144,7 +144,7 @@ TEST_P(GpuComplexMethodsTest, SectionsOfAnySize) {
 
 // The pivot is a candidate with the largest |Re| + |Im|, not with the largest modulus. The
 // interchanges must equal those of LAPACK's getrf on the host.
-TEST_P(GpuComplexMethodsTest, PivotsAreLapacks) {
+TEST_P(GpuComplexMethodsTest, ChoosesPivotsLikeLapack) {
   MethodRunner host(Host());
   for (const int64_t n : {2, 33, 150, 257, 558}) {
     // |5| > |3.4 + 3.4 i|, but 5 < 3.4 + 3.4.
@@ -164,7 +164,7 @@ TEST_P(GpuComplexMethodsTest, PivotsAreLapacks) {
 
 // Compares element by element for matrices with little growth. The pivots must be equal. Device and
 // host add terms in different orders, so other elements may differ by roundoff.
-TEST_P(GpuComplexMethodsTest, CroutsFactorsAreTheHosts) {
+TEST_P(GpuComplexMethodsTest, MatchesTheHostsCroutFactors) {
   MethodRunner host(Host());
   const double most = 1e5 * UnitRoundoff(dtype_);
   for (const int64_t n : {31, 33, 257}) {
@@ -184,7 +184,7 @@ TEST_P(GpuComplexMethodsTest, CroutsFactorsAreTheHosts) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, RulesGoByTheParts) {
+TEST_P(GpuComplexMethodsTest, AppliesPivotRulesToSumOfParts) {
   LuParameters parameters;
   // |Re| + |Im| of 3 + 4i is 7, which is within (6, 8]. Its modulus, 5, and the candidate 9 are
   // outside.
@@ -212,7 +212,7 @@ TEST_P(GpuComplexMethodsTest, RulesGoByTheParts) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, RulesFactorAcrossSectionsAndBlocks) {
+TEST_P(GpuComplexMethodsTest, FactorsAcrossSectionsAndBlocksWithEveryPivotRule) {
   for (const int64_t n : {31, 33, 129, 558}) {
     ComplexMatrix a = Rounded(RandomComplex(n, n, 4), dtype_);
     for (int64_t k = 0; k + 1 < n; k += 2) a[k + k * n] = 0;
@@ -234,7 +234,7 @@ TEST_P(GpuComplexMethodsTest, RulesFactorAcrossSectionsAndBlocks) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, APivotIsZeroOnlyIfBothPartsAre) {
+TEST_P(GpuComplexMethodsTest, AcceptsPivotsWithOneZeroPart) {
   for (const Complex pivot : {Complex{1, 0}, Complex{0, 1}, Complex{0, 0}}) {
     for (const bool pivoting : {false, true}) {
       for (const std::string& method : Methods(pivoting)) {
@@ -247,7 +247,7 @@ TEST_P(GpuComplexMethodsTest, APivotIsZeroOnlyIfBothPartsAre) {
 }
 
 // The reciprocals of these pivots overflow.
-TEST_P(GpuComplexMethodsTest, SubnormalPivotsAreNotZero) {
+TEST_P(GpuComplexMethodsTest, DoesNotTreatSubnormalPivotsAsZero) {
   const double s = RealOf(dtype_) == DType::kFloat32 ? 0x1p-140 : 0x1p-1060;
   const Complex i{0, 1};
   const ComplexMatrix a = {2, i, 0.5, 0, i * s, 3 * s, 0, 2 * s, 5.0 * i * s};
@@ -269,7 +269,7 @@ TEST_P(GpuComplexMethodsTest, SubnormalPivotsAreNotZero) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, TheSameBitsTwice) {
+TEST_P(GpuComplexMethodsTest, GivesTheSameBitsTwice) {
   const int64_t n = 700;
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (const bool pivoting : {false, true}) {
@@ -282,7 +282,7 @@ TEST_P(GpuComplexMethodsTest, TheSameBitsTwice) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, AWarmStartEndsInTheSameBitsAndAToleranceSavesSweeps) {
+TEST_P(GpuComplexMethodsTest, WarmStartGivesTheSameBitsAndToleranceSavesSweeps) {
   const int64_t n = 257;
   const ComplexMatrix before = ComplexGalleryNamed("diagonally_dominant").make(n);
   const ComplexMatrix a = Rounded(Perturbed(before, 1e-6, 5), dtype_);
@@ -302,7 +302,7 @@ TEST_P(GpuComplexMethodsTest, AWarmStartEndsInTheSameBitsAndAToleranceSavesSweep
   EXPECT_LT(Ratio(a, rough), kThreshold);
 }
 
-TEST_P(GpuComplexMethodsTest, AStartWithUnitLIsRescaledAndItsPivotsKept) {
+TEST_P(GpuComplexMethodsTest, RescalesStartWithUnitLAndKeepsItsPivots) {
   const int64_t n = 257;
   const ComplexMatrix before = RandomComplex(n, n, 6);
   const ComplexMatrix a = Rounded(Perturbed(before, 1e-6, 7), dtype_);
@@ -326,7 +326,7 @@ TEST_P(GpuComplexMethodsTest, AStartWithUnitLIsRescaledAndItsPivotsKept) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, TheSweepLimitAborts) {
+TEST_P(GpuComplexMethodsTest, AbortsAtSweepLimit) {
   LuParameters parameters;
   parameters.sweep_limit = 3;
   for (const char* method : {"icm", "icmpp"}) {
@@ -335,7 +335,7 @@ TEST_P(GpuComplexMethodsTest, TheSweepLimitAborts) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
+TEST_P(GpuComplexMethodsTest, NeverConvergesIfAPartIsNotFinite) {
   // One part of l_10 is not finite.
   for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}, Complex{0, INFINITY}}) {
     for (const char* method : {"icm", "icmpp"}) {
@@ -348,7 +348,7 @@ TEST_P(GpuComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
 
 // Runs clusters and cooperative grids on several streams at once. None may wait for blocks that
 // cannot be scheduled.
-TEST_P(GpuComplexMethodsTest, SideBySideAsAlone) {
+TEST_P(GpuComplexMethodsTest, GivesTheSameBitsConcurrentlyAndAlone) {
   for (const char* method : {"pcmpp", "crout_lu"}) {
     for (const int64_t n : {600, 2100}) {
       const ComplexMatrix a = Rounded(RandomComplex(n, n, 4), dtype_);
@@ -369,7 +369,7 @@ TEST_P(GpuComplexMethodsTest, SideBySideAsAlone) {
 }
 
 // The pipelines handle n = 0 themselves, but the methods must support it too.
-TEST_P(GpuComplexMethodsTest, OfNothingInfoIsZero) {
+TEST_P(GpuComplexMethodsTest, ReturnsZeroInfoForOrderZero) {
   Bench bench(Gpu());
   for (const auto& method : Gpu().algorithms()) {
     if (!method->SupportsDense(dtype_)) continue;
@@ -383,7 +383,7 @@ TEST_P(GpuComplexMethodsTest, OfNothingInfoIsZero) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, ReportProgress) {
+TEST_P(GpuComplexMethodsTest, ReportsProgress) {
   constexpr int64_t kN = 2000;
   Bench bench(Gpu());
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", kN, dtype_);
@@ -393,7 +393,7 @@ TEST_P(GpuComplexMethodsTest, ReportProgress) {
   }
 }
 
-TEST_P(GpuComplexMethodsTest, StoppableMethodsStop) {
+TEST_P(GpuComplexMethodsTest, StopsEveryStoppableMethod) {
   const int64_t n = 600;
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
   for (const char* method : {"pcm", "pcmpp"}) {
@@ -454,7 +454,7 @@ TEST_P(GpuComplexMethodsTest, CroutSolveSolvesWithBothTransposes) {
 }
 
 // Uses factors with the unit diagonal in L and in U. Some inverted blocks need a correction.
-TEST_P(GpuComplexMethodsTest, CroutSolveTakesFactorsOfEveryMethod) {
+TEST_P(GpuComplexMethodsTest, CroutSolveSupportsFactorsOfEveryMethod) {
   for (const char* method : {"getrf", "pcmpp", "icmpp"}) {
     for (const char* kind : {"diagonally_dominant", "hermitian", "helmholtz", "shift"}) {
       const int64_t n = 600;
@@ -473,7 +473,7 @@ TEST_P(GpuComplexMethodsTest, CroutSolveTakesFactorsOfEveryMethod) {
 }
 
 // The panels have more rows than the blocks of one cluster hold.
-TEST_P(GpuComplexMethodsTest, TallPanels) {
+TEST_P(GpuComplexMethodsTest, FactorsTallPanels) {
   const int64_t n = 8500;
   const ComplexMatrix a = Rounded(RandomComplex(n, n, 3), dtype_);
   ASSERT_OK_AND_ASSIGN(const MethodFactor factor, runner_->Factor("pcmpp", a, n, dtype_));

@@ -80,7 +80,7 @@ void DirectMethodsTest::Check(const GalleryKind& kind, int64_t n, const Factoriz
   EXPECT_LT(FactorRatioOf(*gpu_, *factor, a), threshold);
 }
 
-TEST_F(DirectMethodsTest, WithPivotingPassLapacksRatioOnTheGallery) {
+TEST_F(DirectMethodsTest, PassesTheGalleryWithPivoting) {
   for (const char* algorithm : {"pcmpp", "crout_lu"}) {
     for (const GalleryKind& kind : Gallery()) {
       for (const int64_t n : {1, 2, 3, 5, 10, 31, 32, 33, 129, 255, 256, 257}) {
@@ -93,7 +93,7 @@ TEST_F(DirectMethodsTest, WithPivotingPassLapacksRatioOnTheGallery) {
 }
 
 // Panels fit in one block or in clusters of each size, and large orders use look-ahead.
-TEST_F(DirectMethodsTest, CroutLuAtEveryHeight) {
+TEST_F(DirectMethodsTest, CroutLuFactorsPanelsOfEveryHeight) {
   for (const char* name : {"random", "shift", "graded"}) {
     for (const int64_t n : {511, 512, 513, 558, 1023, 1025, 1089}) {
       for (const DType dtype : kTypes) Check(GalleryNamed(name), n, Options("crout_lu", dtype));
@@ -111,7 +111,7 @@ TEST_F(DirectMethodsTest, CroutLuAtEveryHeight) {
 }
 
 // Large orders have several leaves and blocks. Every block size is tested.
-TEST_F(DirectMethodsTest, PcmppInEveryVariant) {
+TEST_F(DirectMethodsTest, PcmppFactorsInEveryVariant) {
   for (const char* name : {"random", "shift", "graded"}) {
     for (const int64_t n : {7, 8, 9, 31, 33, 257, 558}) {
       for (const int block : kBlockSizes) {
@@ -123,7 +123,7 @@ TEST_F(DirectMethodsTest, PcmppInEveryVariant) {
   for (const DType dtype : kTypes) Check(GalleryNamed("random"), 1089, Options("pcmpp", dtype));
 }
 
-TEST_F(DirectMethodsTest, WithoutPivotingOnDiagonallyDominantMatrices) {
+TEST_F(DirectMethodsTest, FactorsDiagonallyDominantMatricesWithoutPivoting) {
   for (const char* algorithm : {"pcm", "block_lu"}) {
     for (const char* name : {"diagonally_dominant", "upper_triangular", "lower_triangular",
                              "graded", "near_underflow", "near_overflow", "near_overflow_f64"}) {
@@ -143,7 +143,7 @@ TEST_F(DirectMethodsTest, WithoutPivotingOnDiagonallyDominantMatrices) {
   }
 }
 
-TEST_F(DirectMethodsTest, WithoutPivotingNothingMoves) {
+TEST_F(DirectMethodsTest, MovesNoRowsWithoutPivoting) {
   constexpr int64_t kN = 100;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
   for (const char* algorithm : {"pcm", "block_lu"}) {
@@ -156,7 +156,7 @@ TEST_F(DirectMethodsTest, WithoutPivotingNothingMoves) {
 
 // Compares element by element. The pivots must be equal. Device and host add terms in different
 // orders, so other elements may differ by roundoff.
-TEST_F(DirectMethodsTest, PcmppIsTheHostsCmpp) {
+TEST_F(DirectMethodsTest, PcmppMatchesTheHostsCmpp) {
   Bench host(Host());
   for (const int64_t n : {31, 32, 33, 255, 256, 257, 558}) {
     SCOPED_TRACE(n);
@@ -186,7 +186,7 @@ HostMatrix ZerosOnDiagonal(int64_t n) {
   return a;
 }
 
-TEST_F(DirectMethodsTest, PivotRules) {
+TEST_F(DirectMethodsTest, AppliesPivotRules) {
   constexpr int64_t kN = 558;
   const HostMatrix a = ZerosOnDiagonal(kN);
   FactorizeOptions options = Options("pcmpp", DType::kFloat64);
@@ -213,7 +213,7 @@ TEST_F(DirectMethodsTest, PivotRules) {
   EXPECT_EQ(kept(gpu_->jobs().Download(*none)->ipiv), kN);
 }
 
-TEST_F(DirectMethodsTest, PcmNamesAZeroPivot) {
+TEST_F(DirectMethodsTest, PcmReportsZeroPivot) {
   for (const int64_t at : {0, 1, 31, 32, 99}) {
     SCOPED_TRACE(at);
     constexpr int64_t kN = 100;
@@ -244,7 +244,7 @@ TEST_F(DirectMethodsTest, BlockLuRefusesABadPivot) {
   }
 }
 
-TEST_F(DirectMethodsTest, BlockLuRefusesWhatNeedsPivoting) {
+TEST_F(DirectMethodsTest, BlockLuRefusesMatricesThatNeedPivoting) {
   for (const int64_t n : {33, 257, 1089}) {
     auto factor = Factor(GalleryNamed("shift").make(n), n, Options("block_lu", DType::kFloat32));
     ASSERT_TRUE(factor.ok()) << factor.status();
@@ -253,7 +253,7 @@ TEST_F(DirectMethodsTest, BlockLuRefusesWhatNeedsPivoting) {
   }
 }
 
-TEST_F(DirectMethodsTest, AutoNeverGoesWithoutPivoting) {
+TEST_F(DirectMethodsTest, AutoNeverChoosesAMethodWithoutPivoting) {
   for (const int64_t n : {1, 100, 1000, 10000, 100000}) {
     for (const DType dtype : kTypes) {
       auto found = FindAlgorithm(Gpu(), "auto", dtype, n);
@@ -263,7 +263,7 @@ TEST_F(DirectMethodsTest, AutoNeverGoesWithoutPivoting) {
   }
 }
 
-TEST_F(DirectMethodsTest, TheSameBitsTwice) {
+TEST_F(DirectMethodsTest, GivesTheSameBitsTwice) {
   constexpr int64_t kN = 1089;
   for (const char* algorithm : {"crout_lu", "pcm", "pcmpp", "block_lu"}) {
     for (const DType dtype : kTypes) {
@@ -278,7 +278,7 @@ TEST_F(DirectMethodsTest, TheSameBitsTwice) {
 }
 
 // The panels have more rows than a cluster holds, so they use the cooperative grid.
-TEST_F(DirectMethodsTest, TallPanels) {
+TEST_F(DirectMethodsTest, FactorsTallPanels) {
   constexpr int64_t kN = 9000;
   const HostMatrix a = testing::RandomMatrix(kN, kN, 3);
   for (const int block : {16, 32}) {
@@ -299,7 +299,7 @@ TEST_F(DirectMethodsTest, TallPanels) {
 
 // Runs clusters and cooperative grids on several streams at once. None may wait for blocks that
 // cannot be scheduled.
-TEST_F(DirectMethodsTest, SideBySideAsAlone) {
+TEST_F(DirectMethodsTest, GivesTheSameBitsConcurrentlyAndAlone) {
   for (const char* algorithm : {"pcmpp", "crout_lu"}) {
     for (const int64_t n : {600, 3000, 8300}) {
       const HostMatrix a = testing::RandomMatrix(n, n, 4);
@@ -323,7 +323,7 @@ TEST_F(DirectMethodsTest, SideBySideAsAlone) {
 }
 
 // The pipelines handle n = 0 themselves, but the methods must support it too.
-TEST_F(DirectMethodsTest, OfNothingInfoIsZero) {
+TEST_F(DirectMethodsTest, ReturnsZeroInfoForOrderZero) {
   for (const char* algorithm : {"getrf", "crout_lu", "pcm", "pcmpp", "block_lu"}) {
     for (const DType dtype : kTypes) {
       SCOPED_TRACE(algorithm);
@@ -341,7 +341,7 @@ TEST_F(DirectMethodsTest, OfNothingInfoIsZero) {
   }
 }
 
-TEST_F(DirectMethodsTest, ReportProgress) {
+TEST_F(DirectMethodsTest, ReportsProgress) {
   constexpr int64_t kN = 3000;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
   for (const char* algorithm : {"crout_lu", "pcm", "pcmpp", "block_lu"}) {

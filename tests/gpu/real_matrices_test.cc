@@ -41,7 +41,7 @@ void CheckMatrix(Bench& gpu, const RealMatrix& matrix) {
   EXPECT_LT(testing::BackwardError(*a, n, Op::kNone, solved->x, b, 2), 1e-14);
 }
 
-TEST_F(GpuRealMatricesTest, FactorAndSolve) {
+TEST_F(GpuRealMatricesTest, FactorsAndSolves) {
   const auto directory = testing::MatricesDirectory();
   if (!directory) GTEST_SKIP() << "no real matrices: set CROUT_MATRICES";
   Bench gpu(Gpu());

@@ -35,7 +35,7 @@ TEST_F(RegistryTest, FindsByName) {
   }
 }
 
-TEST_F(RegistryTest, AutoTakesTheFastest) {
+TEST_F(RegistryTest, AutoChoosesTheFastestMethod) {
   for (const int64_t n : {1000, 10000}) {
     ASSERT_OK_AND_ASSIGN(const LuAlgorithm* algorithm,
                          FindAlgorithm(*device_, "auto", DType::kFloat32, n));
@@ -51,7 +51,7 @@ TEST_F(RegistryTest, AutoTakesTheFastest) {
 
 // Expects no particular method: for small orders the choice depends on times that are measured when
 // the device is created.
-TEST_F(RegistryTest, AutoTakesWhatIsPredictedToBeTheFastestThatPivots) {
+TEST_F(RegistryTest, AutoChoosesThePredictedFastestMethodWithPivoting) {
   for (const int64_t n : {0, 1, 10, 40, 100, 1000, 10000}) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
       ASSERT_OK_AND_ASSIGN(const LuAlgorithm* chosen, FindAlgorithm(*device_, "auto", dtype, n));
@@ -64,7 +64,7 @@ TEST_F(RegistryTest, AutoTakesWhatIsPredictedToBeTheFastestThatPivots) {
   }
 }
 
-TEST_F(RegistryTest, UnknownNamesListWhatThereIs) {
+TEST_F(RegistryTest, ListsAvailableMethodsForAnUnknownName) {
   EXPECT_THAT(
       FindAlgorithm(*device_, "crout_lu", DType::kFloat64, 10),
       FailsWith(
@@ -77,7 +77,7 @@ TEST_F(RegistryTest, UnknownNamesListWhatThereIs) {
               FailsWith(absl::StatusCode::kUnimplemented, "''"));
 }
 
-TEST_F(RegistryTest, DirectSolversAreApart) {
+TEST_F(RegistryTest, FindsDirectSolversSeparately) {
   const FakeDevice fake;
   ASSERT_OK_AND_ASSIGN(const DirectSolver* solver,
                        FindDirectSolver(fake, "gauss_jordan", DType::kFloat64));
@@ -104,7 +104,7 @@ TEST_F(RegistryTest, EveryMethodHasADescription) {
                                             "getrs", "trsm", "ss", "is", "multifrontal", "klu"));
 }
 
-TEST_F(RegistryTest, SparseFactorsHaveTheirOwnSolver) {
+TEST_F(RegistryTest, FindsTheSolverOfSparseFactors) {
   EXPECT_THAT(FindSparseLus(*device_, "getrf", DType::kFloat64), IsEmpty());
   ASSERT_THAT(FindSparseLus(*device_, "auto", DType::kComplex64), SizeIs(2));
   const auto found = FindSparseLus(*device_, "multifrontal", DType::kComplex64);
@@ -137,7 +137,7 @@ Analysis WithFronts(int64_t n, int64_t fronts) {
   return analysis;
 }
 
-TEST_F(RegistryTest, TheSparseMethodIsChosenByTheAnalysis) {
+TEST_F(RegistryTest, ChoosesTheSparseMethodByTheAnalysis) {
   for (const DType dtype : kDTypes) {
     const auto methods = FindSparseLus(*device_, "auto", dtype);
     EXPECT_EQ(CheapestSparseLu(methods, WithFronts(10000, 10000), dtype)->name(), "klu");
@@ -148,7 +148,7 @@ TEST_F(RegistryTest, TheSparseMethodIsChosenByTheAnalysis) {
   EXPECT_EQ(klu->FactorType(DType::kComplex64), DType::kComplex128);
 }
 
-TEST_F(RegistryTest, AnAbsentMethodReportsTheReason) {
+TEST_F(RegistryTest, ReportsWhyAMethodIsAbsent) {
   const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
     catalogue.absent.push_back({"cudss", "install it"});
   }});
@@ -162,7 +162,7 @@ TEST_F(RegistryTest, AnAbsentMethodReportsTheReason) {
   EXPECT_THAT(other.message(), ::testing::Not(::testing::HasSubstr("install")));
 }
 
-TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {
+TEST_F(RegistryTest, ChoosesMethodsThatSupportTheMatrix) {
   const FakeDevice fake({.register_more = [](Catalogue& catalogue) {
     // ToyLu predicts less time than any other method, but supports only float64.
     catalogue.algorithms.push_back(std::make_unique<ToyLu>("doubles"));
@@ -186,13 +186,13 @@ TEST_F(RegistryTest, MethodsAreChosenForTheMatricesThatTheyTake) {
   }
 }
 
-TEST_F(RegistryTest, IncompatibleSolverListsCompatibleOnes) {
+TEST_F(RegistryTest, ListsCompatibleSolversForAnIncompatibleOne) {
   EXPECT_THAT(FindSolver(*device_, "getrs", UnitDiagonal::kU, DType::kFloat64, 10, 1),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         "unit diagonal in U; compatible solvers: trsm, ss, is"));
 }
 
-TEST_F(RegistryTest, PredictionsGrow) {
+TEST_F(RegistryTest, PredictedTimesGrowWithTheWork) {
   for (const auto& algorithm : device_->algorithms()) {
     EXPECT_GT(algorithm->PredictSeconds(DType::kFloat64, 0), 0);
     EXPECT_LT(algorithm->PredictSeconds(DType::kFloat64, 100),

@@ -43,7 +43,7 @@ class ComplexMethodsTest : public ::testing::TestWithParam<DType> {
   MethodRunner runner_{*device_};
 };
 
-TEST_P(ComplexMethodsTest, FactorsAndSolvesByHand) {
+TEST_P(ComplexMethodsTest, MatchesHandComputedFactorsAndSolutions) {
   const Complex i{0, 1};
   // [2i 1; -4 5i] = [1 0; 2i 1] [2i 1; 0 3i] = [2i 0; -4 3i] [1 -i/2; 0 1].
   const ComplexMatrix a = {2.0 * i, -4, 1, 5.0 * i};
@@ -79,7 +79,7 @@ TEST_P(ComplexMethodsTest, EveryStoppableMethodStopsBetweenPanels) {
   }
 }
 
-TEST_P(ComplexMethodsTest, PivotRulesFactorAcrossBlocks) {
+TEST_P(ComplexMethodsTest, FactorsAcrossBlocksWithEveryPivotRule) {
   for (const int64_t n : {31, 33, 129, 257}) {
     ComplexMatrix a = Rounded(RandomComplex(n, n, 4), dtype_);
     for (int64_t k = 0; k + 1 < n; k += 2) a[k + k * n] = 0;
@@ -96,7 +96,7 @@ TEST_P(ComplexMethodsTest, PivotRulesFactorAcrossBlocks) {
   }
 }
 
-TEST_P(ComplexMethodsTest, WithoutPivotingAZeroEndsIt) {
+TEST_P(ComplexMethodsTest, StopsAtZeroPivotWithoutPivoting) {
   for (const char* method : {"cm", "icm", "block_lu"}) {
     for (const int64_t k : {0, 1, 31, 64, 256, 270}) {
       ComplexMatrix a = GalleryMatrix("lower_triangular", 271, dtype_);
@@ -108,7 +108,7 @@ TEST_P(ComplexMethodsTest, WithoutPivotingAZeroEndsIt) {
 }
 
 // Subnormal pivots, whose reciprocals overflow. BLAS multiplies by reciprocals.
-TEST_P(ComplexMethodsTest, SubnormalPivotsAreNotZero) {
+TEST_P(ComplexMethodsTest, DoesNotTreatSubnormalPivotsAsZero) {
   const double s = RealOf(dtype_) == DType::kFloat32 ? 0x1p-140 : 0x1p-1060;
   const Complex i{0, 1};
   const ComplexMatrix a = {2, i, 0.5, 0, i * s, 3 * s, 0, 2 * s, 5.0 * i * s};
@@ -129,7 +129,7 @@ TEST_P(ComplexMethodsTest, SubnormalPivotsAreNotZero) {
   }
 }
 
-TEST_P(ComplexMethodsTest, BlockLuRefusesAPivotOfWhichBothPartsUnderflow) {
+TEST_P(ComplexMethodsTest, BlockLuRefusesPivotIfBothPartsUnderflow) {
   const double smallest = RealOf(dtype_) == DType::kFloat32 ? 0x1p-126 : 0x1p-1022;
   for (const int64_t k : {0, 70, 299}) {
     ComplexMatrix a = GalleryMatrix("lower_triangular", 300, dtype_);
@@ -142,7 +142,7 @@ TEST_P(ComplexMethodsTest, BlockLuRefusesAPivotOfWhichBothPartsUnderflow) {
   }
 }
 
-TEST_P(ComplexMethodsTest, BitsDoNotDependOnTheThreads) {
+TEST_P(ComplexMethodsTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   if (kSanitized) GTEST_SKIP() << "order 1030 is for optimised builds";
   const int64_t n = 1030;  // uses all cores
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
@@ -156,7 +156,7 @@ TEST_P(ComplexMethodsTest, BitsDoNotDependOnTheThreads) {
   }
 }
 
-TEST_P(ComplexMethodsTest, AWarmStartEndsInTheSameBits) {
+TEST_P(ComplexMethodsTest, WarmStartGivesTheSameBits) {
   const int64_t n = 129;
   const ComplexMatrix before = ComplexGalleryNamed("diagonally_dominant").make(n);
   const ComplexMatrix a = Rounded(Perturbed(before, 1e-3, 5), dtype_);
@@ -173,7 +173,7 @@ TEST_P(ComplexMethodsTest, AWarmStartEndsInTheSameBits) {
   EXPECT_EQ(warm.ipiv, cold.ipiv);
 }
 
-TEST_P(ComplexMethodsTest, AStartWithUnitLIsRescaledAndAToleranceSavesSweeps) {
+TEST_P(ComplexMethodsTest, RescalesStartWithUnitLAndSavesSweepsWithTolerance) {
   const int64_t n = 129;
   const ComplexMatrix before = RandomComplex(n, n, 6);
   const ComplexMatrix a = Rounded(Perturbed(before, 1e-6, 7), dtype_);
@@ -191,14 +191,14 @@ TEST_P(ComplexMethodsTest, AStartWithUnitLIsRescaledAndAToleranceSavesSweeps) {
   EXPECT_LT(Sum(rough.iterations.sweeps), Sum(cold.iterations.sweeps) / 4);
 }
 
-TEST_P(ComplexMethodsTest, TheSweepLimitAborts) {
+TEST_P(ComplexMethodsTest, AbortsAtSweepLimit) {
   LuParameters parameters;
   parameters.sweep_limit = 3;
   EXPECT_THAT(runner_.Factor("icm", RandomComplex(50, 50, 1), 50, dtype_, parameters),
               FailsWith(absl::StatusCode::kAborted, "within 3 sweeps"));
 }
 
-TEST_P(ComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
+TEST_P(ComplexMethodsTest, NeverConvergesIfAPartIsNotFinite) {
   // Only one part of l_10 is not finite.
   for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}, Complex{0, INFINITY}}) {
     for (const char* method : {"icm", "icmpp"}) {
@@ -209,7 +209,7 @@ TEST_P(ComplexMethodsTest, AnElementOfWhichAPartIsNotFiniteNeverConverges) {
   }
 }
 
-TEST_P(ComplexMethodsTest, SolversDeliverNanOfEitherPart) {
+TEST_P(ComplexMethodsTest, SolversReturnNanInEitherPart) {
   for (const Complex bad : {Complex{0, kNan}, Complex{kNan, 0}}) {
     MethodFactor factor;
     factor.n = 3;
@@ -226,7 +226,7 @@ TEST_P(ComplexMethodsTest, SolversDeliverNanOfEitherPart) {
 }
 
 // A complex operation costs four real ones.
-TEST_P(ComplexMethodsTest, PredictionsGrowAsTheWorkDoes) {
+TEST_P(ComplexMethodsTest, PredictedTimesGrowWithTheWork) {
   const DType real = RealOf(dtype_);
   const auto expect = [](std::string_view name, double complex, double real) {
     EXPECT_GT(complex, 2.5 * real) << name;
@@ -253,7 +253,7 @@ INSTANTIATE_TEST_SUITE_P(Types, ComplexMethodsTest,
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
 // getrf works in panels from order 4096 on.
-TEST(ComplexGetrfPanelsTest, FactorsNamesTheZeroPivotAndStops) {
+TEST(ComplexGetrfPanelsTest, FactorsReportsZeroPivotAndStops) {
   if (kSanitized) GTEST_SKIP() << "order 4096 is for optimised builds";
   constexpr int64_t kN = 4100;
   const std::unique_ptr<Device> device = host::MakeDevice({});

@@ -49,7 +49,7 @@ class ComplexPivotsTest : public ::testing::TestWithParam<DType> {
   MethodRunner runner_{*device_};
 };
 
-TEST_P(ComplexPivotsTest, ByHand) {
+TEST_P(ComplexPivotsTest, ChoosesHandComputedPivots) {
   // |5| > |3.4 + 3.4 i|, but 5 < 3.4 + 3.4.
   const ComplexMatrix a = {5, {3.4, 3.4}, 1, {0, 1}};
   const std::vector<int64_t> exchanged = {2, 2};
@@ -61,7 +61,7 @@ TEST_P(ComplexPivotsTest, ByHand) {
   EXPECT_EQ(direct.ipiv, exchanged);
 }
 
-TEST_P(ComplexPivotsTest, AreThoseOfLapack) {
+TEST_P(ComplexPivotsTest, ChoosesPivotsLikeLapack) {
   const int64_t n = 150;
   const ComplexMatrix a = Rounded(RandomComplex(n, n, 3), GetParam());
   const std::vector<int64_t> by_parts = PivotsBy(Abs1<Complex>, a, n);
@@ -74,7 +74,7 @@ TEST_P(ComplexPivotsTest, AreThoseOfLapack) {
   EXPECT_EQ(direct.ipiv, by_parts);
 }
 
-TEST_P(ComplexPivotsTest, RulesGoByThePartsToo) {
+TEST_P(ComplexPivotsTest, AppliesPivotRulesToSumOfParts) {
   LuParameters parameters;
   // |Re| + |Im| of 3 + 4i is 7, which is within (6, 8]; the modulus 5 is not. 9 is above the
   // interval.
@@ -97,7 +97,7 @@ TEST_P(ComplexPivotsTest, RulesGoByThePartsToo) {
 }
 
 // Pivots with one part equal to zero.
-TEST_P(ComplexPivotsTest, APivotIsZeroOnlyIfBothPartsAre) {
+TEST_P(ComplexPivotsTest, AcceptsPivotsWithOneZeroPart) {
   for (const Complex pivot : {Complex{1, 0}, Complex{0, 1}, Complex{0, 0}}) {
     for (const char* method : {"getrf", "gem", "cmpp", "icmpp", "cm", "icm", "block_lu"}) {
       ASSERT_OK_AND_ASSIGN(const MethodFactor factor,

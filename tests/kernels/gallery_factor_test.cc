@@ -84,7 +84,7 @@ void GalleryFactorTest::Check(int64_t n) {
   EXPECT_LT(FactorRatio(a, n, parts.lu, parts.ipiv, summary.unit_diagonal, dtype_), threshold);
 }
 
-TEST(GrowthTest, WilkinsonsIsReported) {
+TEST(GrowthTest, ReportsGrowthOfWilkinsonsMatrix) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   for (const char* algorithm : {"getrf", "gem", "cmpp", "icmpp"}) {

@@ -137,7 +137,7 @@ TEST(LayoutTest, RowMajorGivesTheSameBits) {
   }
 }
 
-TEST(DTypeTest, EveryCombinationOfTypesSolves) {
+TEST(DTypeTest, SolvesWithEveryCombinationOfTypes) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   const int64_t n = 20;

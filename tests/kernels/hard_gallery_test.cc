@@ -278,7 +278,7 @@ TEST_P(HardGalleryTest, BatchesAreAsAccurateAsTheyReport) {
 }
 
 // Wright's matrix of order 400 has a condition number below 100 and a zero pivot.
-TEST_P(HardGalleryTest, GrowthMakesNoMatrixSingular) {
+TEST_P(HardGalleryTest, DoesNotReportMatricesWithGrowthAsSingular) {
   constexpr int64_t kN = 400;
   const ComplexMatrix wright = Turned(Wright(kN), kN, dtype());
   // The same matrix, followed by three decoupled unknowns.
@@ -323,7 +323,7 @@ TEST_P(HardGalleryTest, GrowthMakesNoMatrixSingular) {
   }
 }
 
-TEST_P(HardGalleryTest, GrowthMakesNoMemberSingular) {
+TEST_P(HardGalleryTest, DoesNotReportMembersWithGrowthAsSingular) {
   constexpr int64_t kN = 400;
   DispatchDType(dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -18,7 +18,7 @@ absl::StatusOr<BatchExtent> Pack(DType dtype, const std::vector<MatrixShape>& sh
   return PackMembers(dtype, shapes, members);
 }
 
-TEST(IrregularBatchTest, PacksMembersOneAfterTheOther) {
+TEST(IrregularBatchTest, PacksMembersConsecutively) {
   const std::vector<MatrixShape> shapes = {{3, 3}, {0, 5}, {1, 1}, {2, 4}, {7, 0}, {5, 2}};
   std::vector<BatchMember> members(shapes.size());
   ASSERT_OK_AND_ASSIGN(const BatchExtent extent, PackMembers(DType::kFloat64, shapes, members));
@@ -41,7 +41,7 @@ TEST(IrregularBatchTest, PacksMembersOneAfterTheOther) {
   EXPECT_EQ(extent.bytes, 30 * sizeof(double));
 }
 
-TEST(IrregularBatchTest, MembersAreAlignedWhateverTheirType) {
+TEST(IrregularBatchTest, AlignsMembersOfEveryType) {
   const std::vector<MatrixShape> shapes = {{1, 1}, {3, 5}, {1, 1}};
   std::vector<BatchMember> members(shapes.size());
   for (const DType dtype : kDTypes) {
@@ -58,7 +58,7 @@ TEST(IrregularBatchTest, MembersAreAlignedWhateverTheirType) {
   }
 }
 
-TEST(IrregularBatchTest, AMemberIsAView) {
+TEST(IrregularBatchTest, ViewsAMember) {
   using Complex = std::complex<float>;
   const std::vector<MatrixShape> shapes = {{1, 1}, {2, 2}};
   std::vector<BatchMember> members(shapes.size());
@@ -72,7 +72,7 @@ TEST(IrregularBatchTest, AMemberIsAView) {
   EXPECT_EQ(second(1, 1), Complex(1, 2));
 }
 
-TEST(IrregularBatchTest, OfNothing) {
+TEST(IrregularBatchTest, PacksEmptyBatches) {
   ASSERT_OK_AND_ASSIGN(const BatchExtent none, Pack(DType::kFloat32, {}));
   EXPECT_EQ(none.members, 0);
   EXPECT_EQ(none.bytes, 0);
@@ -81,7 +81,7 @@ TEST(IrregularBatchTest, OfNothing) {
   EXPECT_EQ(empty.max_diagonal, 0);
 }
 
-TEST(IrregularBatchTest, RefusesCountsThatNoBatchHas) {
+TEST(IrregularBatchTest, RefusesInvalidMemberCounts) {
   for (const int64_t count : {int64_t{-1}, kMaxMembers + 1, int64_t{1} << 31, INT64_MAX}) {
     EXPECT_THAT(BatchMembersBytes(count),
                 FailsWith(absl::StatusCode::kInvalidArgument, "the limit is 2147483647"));
@@ -90,7 +90,7 @@ TEST(IrregularBatchTest, RefusesCountsThatNoBatchHas) {
   EXPECT_EQ(most, kMaxMembers * sizeof(BatchMember));
 }
 
-TEST(IrregularBatchTest, RefusesSizesThatNoMemberHas) {
+TEST(IrregularBatchTest, RefusesInvalidMemberShapes) {
   for (const MatrixShape bad : {MatrixShape{-1, 2}, MatrixShape{2, -1}, MatrixShape{1LL << 31, 1},
                                 MatrixShape{0, 1LL << 31}, MatrixShape{INT64_MIN, INT64_MAX}}) {
     EXPECT_THAT(Pack(DType::kFloat64, {{1, 1}, bad}),
@@ -99,7 +99,7 @@ TEST(IrregularBatchTest, RefusesSizesThatNoMemberHas) {
   EXPECT_OK(Pack(DType::kFloat64, {{kMaxMemberOrder, 1}, {0, kMaxMemberOrder}}));
 }
 
-TEST(IrregularBatchTest, RefusesSumsThatOverflow) {
+TEST(IrregularBatchTest, RefusesOverflowingTotalSize) {
   // A single member: 2^62 elements of 16 bytes.
   EXPECT_THAT(Pack(DType::kComplex128, {{kMaxMemberOrder, kMaxMemberOrder}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "members 0 to 0 together overflows"));

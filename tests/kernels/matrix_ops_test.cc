@@ -35,7 +35,7 @@ class MatrixOpsTest : public ::testing::Test {
   DeviceReport& report_ = runner_.context().report();
 };
 
-TEST_F(MatrixOpsTest, ImportAndExportEveryTypeLayoutAndShape) {
+TEST_F(MatrixOpsTest, ImportsAndExportsEveryTypeLayoutAndShape) {
   const std::pair<int64_t, int64_t> shapes[] = {{0, 0}, {1, 1}, {3, 5}, {70, 33}, {1030, 1100}};
   for (const auto& [rows, cols] : shapes) {
     const HostMatrix a = Rounded(RandomMatrix(rows, cols, 1), DType::kFloat32);
@@ -58,7 +58,7 @@ TEST_F(MatrixOpsTest, ImportAndExportEveryTypeLayoutAndShape) {
   }
 }
 
-TEST_F(MatrixOpsTest, NormsAreIndependentOfLayoutAndSize) {
+TEST_F(MatrixOpsTest, NormsDoNotDependOnLayoutAndSize) {
   for (const int64_t n : {1, 7, 8, 100, 513, 1100}) {
     const HostMatrix a = RandomMatrix(n, n, 1);
     for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
@@ -77,7 +77,7 @@ TEST_F(MatrixOpsTest, NormsAreIndependentOfLayoutAndSize) {
 
 // The sums of rows and columns do not fit in the memory reserved for them, so they are computed in
 // parts.
-TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
+TEST_F(MatrixOpsTest, ComputesNormsOfLongAndOfManyLines) {
   constexpr int64_t kLong = 300000;
   for (const auto& [rows, cols] : {std::pair(kLong, int64_t{3}), {int64_t{3}, kLong}}) {
     const HostMatrix a = RandomMatrix(rows, cols, 1);
@@ -107,7 +107,7 @@ TEST_F(MatrixOpsTest, NormsOfLongAndOfManyLines) {
 
 // The maxima must have the same bits, because a series compares the largest entry of B with the
 // largest entry of a residual.
-TEST_F(MatrixOpsTest, TheLargestOfAColumnIsTheLargestOfItsMatrix) {
+TEST_F(MatrixOpsTest, FindsTheSameMaximumOfAColumnAndItsMatrix) {
   std::vector<std::complex<double>> entries = RandomComplex(300, 1, 3);
   for (std::complex<double>& entry : entries) {
     std::vector<std::byte> packed(sizeof entry);
@@ -154,7 +154,7 @@ TEST_F(MatrixOpsTest, ScalesBringEveryLineIntoRange) {
   }
 }
 
-TEST_F(MatrixOpsTest, ScalesOfZeroLinesAndExtremes) {
+TEST_F(MatrixOpsTest, ComputesScalesOfZeroLinesAndExtremes) {
   HostMatrix a = {1, 0, 2, 0};  // row 2 is zero
   std::vector<double> row(2);
   std::vector<double> col(2);
@@ -171,7 +171,7 @@ TEST_F(MatrixOpsTest, ScalesOfZeroLinesAndExtremes) {
 
 // The larger sizes are divided among several cores. Every byte must be copied, and none beyond the
 // end may be written.
-TEST_F(MatrixOpsTest, CopiesBytesOfAnyNumber) {
+TEST_F(MatrixOpsTest, CopiesAnyNumberOfBytes) {
   constexpr size_t kWideBytes = size_t{8} << 20;
   for (const size_t bytes : {size_t{0}, size_t{1}, kWideBytes - 1, kWideBytes, kWideBytes + 13}) {
     std::vector<std::byte> from(bytes);
@@ -183,7 +183,7 @@ TEST_F(MatrixOpsTest, CopiesBytesOfAnyNumber) {
   }
 }
 
-TEST_F(MatrixOpsTest, CopyScaledInPlaceAndConverted) {
+TEST_F(MatrixOpsTest, ScalesInPlaceAndConverts) {
   HostMatrix a = {1, 2, 3, 4, 5, 6};  // 2 x 3
   const std::vector<double> row = {2, 0.5};
   const std::vector<double> col = {1, 4, 8};
@@ -198,7 +198,7 @@ TEST_F(MatrixOpsTest, CopyScaledInPlaceAndConverted) {
 }
 
 // The last two sizes need several tiles of X or of A.
-TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
+TEST_F(MatrixOpsTest, ComputesResidualAndAbsProductByDefinition) {
   const std::pair<int64_t, int64_t> sizes[] = {{1, 3}, {3, 3}, {70, 3}, {70, 2100}, {2100, 2}};
   for (const auto& [n, nrhs] : sizes) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
@@ -228,7 +228,7 @@ TEST_F(MatrixOpsTest, ResidualAndAbsProductByDefinition) {
   }
 }
 
-TEST_F(MatrixOpsTest, MultiplyWithinALargerMatrix) {
+TEST_F(MatrixOpsTest, MultipliesWithinALargerMatrix) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (const int64_t k : {0, 1, 40, 700}) {
       // Computes A22 - A21 A12 in [A11 A12; A21 A22], where A11 has order k and A22 order 3.
@@ -255,7 +255,7 @@ TEST_F(MatrixOpsTest, MultiplyWithinALargerMatrix) {
   }
 }
 
-TEST_F(MatrixOpsTest, MultiplyTakesFactorsAndTransposes) {
+TEST_F(MatrixOpsTest, MultipliesWithScalarsAndTransposes) {
   using Complex = std::complex<double>;
   constexpr int64_t kRows = 5;
   constexpr int64_t kInner = 3;
@@ -293,7 +293,7 @@ TEST_F(MatrixOpsTest, MultiplyTakesFactorsAndTransposes) {
   }
 }
 
-TEST_F(MatrixOpsTest, ValuesAreSummedInOrderOnOneCoreAndOnAll) {
+TEST_F(MatrixOpsTest, SumsValuesInOrderOnOneCoreAndOnAll) {
   for (const int64_t elements : {int64_t{0}, int64_t{5}, int64_t{1} << 20}) {
     // Element e is the sum of e % 3 values, of which the last is mirrored.
     ValueMapShape shape;
@@ -331,7 +331,7 @@ TEST_F(MatrixOpsTest, ValuesAreSummedInOrderOnOneCoreAndOnAll) {
   }
 }
 
-TEST_F(MatrixOpsTest, TheFirstValueThatIsNotRealIsNamed) {
+TEST_F(MatrixOpsTest, ReportsFirstValueThatIsNotReal) {
   const std::vector<int32_t> block = {0, 1, 2, 4, /*sources*/ 3, 2, 1, 0};
   std::vector<uint32_t> flagged(block.begin(), block.end());
   for (const int k : {4, 5, 7}) flagged[k] |= ValueMap::kReal;
@@ -352,7 +352,7 @@ TEST_F(MatrixOpsTest, TheFirstValueThatIsNotRealIsNamed) {
   EXPECT_EQ(sum(), 0);
 }
 
-TEST_F(MatrixOpsTest, ResidualIsNanWhereAnythingIsNotFinite) {
+TEST_F(MatrixOpsTest, ReturnsNanResidualOfNonFiniteInput) {
   HostMatrix a = {1};
   HostMatrix r(1);
   for (const auto& [x, b] :
@@ -370,7 +370,7 @@ TEST_F(MatrixOpsTest, ResidualIsNanWhereAnythingIsNotFinite) {
   EXPECT_EQ(report_.residual.backward_error, 0);
 }
 
-TEST_F(MatrixOpsTest, ColumnScalesBringColumnsToASize) {
+TEST_F(MatrixOpsTest, ScalesColumnsToOneMagnitude) {
   for (const int64_t rows : {1, 50, 5000}) {
     HostMatrix in = RandomMatrix(rows, 5, 1);
     const std::vector<int> exponents = {0, -1000, 1000, 3};
@@ -398,7 +398,7 @@ TEST_F(MatrixOpsTest, ColumnScalesBringColumnsToASize) {
   }
 }
 
-TEST_F(MatrixOpsTest, ColumnScalesOfWhatIsNotFiniteAndOfExtremes) {
+TEST_F(MatrixOpsTest, ComputesColumnScalesOfNonFiniteAndExtremeValues) {
   HostMatrix in = {1, NAN, 1, INFINITY, 0x1p-1074, 0, 0x1p1023, 1};
   std::vector<double> down(4);
   std::vector<double> up(4);
@@ -407,7 +407,7 @@ TEST_F(MatrixOpsTest, ColumnScalesOfWhatIsNotFiniteAndOfExtremes) {
   EXPECT_EQ(up, std::vector<double>({1, 1, 0x1p-1022, 0x1p1022}));
 }
 
-TEST_F(MatrixOpsTest, ComponentwiseErrorByDefinition) {
+TEST_F(MatrixOpsTest, ComputesComponentwiseErrorByDefinition) {
   HostMatrix r = {0.5, -2, 0, 0.25};
   HostMatrix w = {1, 8, 0, 1};
   ASSERT_OK(ops_.ComponentwiseError(View(r, 2, 2), View(w, 2, 2)));
@@ -432,7 +432,7 @@ TEST_F(MatrixOpsTest, ComponentwiseErrorByDefinition) {
   }
 }
 
-TEST_F(MatrixOpsTest, WideRangeResidualIsTheOrdinaryOneOfASmallerSystem) {
+TEST_F(MatrixOpsTest, WideRangeResidualMatchesTheResidualOfAScaledSystem) {
   for (const int64_t n : {1, 70, 200}) {
     for (const Op op : {Op::kNone, Op::kTranspose}) {
       HostMatrix a = RandomMatrix(n, n, 1);
@@ -458,7 +458,7 @@ TEST_F(MatrixOpsTest, WideRangeResidualIsTheOrdinaryOneOfASmallerSystem) {
 }
 
 // A row with very large entries must not hide the errors of other rows.
-TEST_F(MatrixOpsTest, WideRangeResidualOfRowsFarApart) {
+TEST_F(MatrixOpsTest, WideRangeResidualShowsErrorsInBadlyScaledRows) {
   for (const double small : {1e-200, 1e-290}) {
     HostMatrix a = {1e308, 0, 0, small};
     HostMatrix x = {1, 1};
@@ -472,7 +472,7 @@ TEST_F(MatrixOpsTest, WideRangeResidualOfRowsFarApart) {
   }
 }
 
-TEST_F(MatrixOpsTest, InspectFactorFindsNanAnywhere) {
+TEST_F(MatrixOpsTest, InspectFactorFindsNanAtEveryPosition) {
   const std::vector<int64_t> ipiv = {2, 2};
   HostMatrix lu = {2, 0.5, -8, 3};
   ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), false, ipiv.data(), {}));

@@ -93,7 +93,7 @@ TEST(MaxwellTest, IsSymmetricAndComplexWithLosses) {
   }
 }
 
-TEST(MaxwellTest, TheErrorFallsAsTheWidthOfCells) {
+TEST(MaxwellTest, ErrorDecreasesLinearlyWithCellWidth) {
   constexpr double kOmega = 4;
   double before = MaxwellTorus(1, kOmega).ErrorOf(Solve<double>(MaxwellTorus(1, kOmega)).x);
   for (int r = 2; r <= (kSanitized ? 2 : 3); ++r) {

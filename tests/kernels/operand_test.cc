@@ -138,7 +138,7 @@ TEST_P(OldFactorTest, SolvesANearbyMatrix) {
   }
 }
 
-TEST_P(OldFactorTest, LeavesTheSolutionOfAFarMatrix) {
+TEST_P(OldFactorTest, KeepsSolutionIfFactorIsUseless) {
   HostMatrix far = old_;
   for (double& v : far) v *= 3;  // each correction doubles the residual
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(old_, kN, GetParam()));
@@ -161,7 +161,7 @@ TEST_P(OldFactorTest, LeavesTheSolutionOfAFarMatrix) {
   }
 }
 
-TEST_P(OldFactorTest, RefinementStops) {
+TEST_P(OldFactorTest, StopsDuringRefinement) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(old_, kN, GetParam()));
   ASSERT_OK_AND_ASSIGN(FactorSolver inverse, Inverse(factor));
   const DenseOperand a = Dense(old_, kN);
@@ -197,7 +197,7 @@ class SparseOperandTest : public OperandTest {
   const HostMatrix x_true_ = OnGrid(RandomMatrix(kN, kColumns, 7), 0x1p-5);
 };
 
-TEST_F(SparseOperandTest, HasTheBackwardErrorsOfTheDenseMatrix) {
+TEST_F(SparseOperandTest, GivesTheBackwardErrorsOfTheDenseMatrix) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(dense_, kN, DType::kFloat32));
   ASSERT_OK_AND_ASSIGN(FactorSolver inverse, Inverse(factor));
   const DenseOperand dense = Dense(dense_, kN);
@@ -216,7 +216,7 @@ TEST_F(SparseOperandTest, HasTheBackwardErrorsOfTheDenseMatrix) {
   }
 }
 
-TEST_F(SparseOperandTest, IsRefinedAndBounded) {
+TEST_F(SparseOperandTest, SupportsRefinementAndErrorBounds) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(dense_, kN, DType::kFloat32));
   ASSERT_OK_AND_ASSIGN(FactorSolver inverse, Inverse(factor));
   const DenseOperand dense = Dense(dense_, kN);
@@ -260,7 +260,7 @@ class DiagonalInverse final : public InverseOperator {
 };
 
 // Refinement with the inverse of the diagonal is the Jacobi iteration.
-TEST_F(SparseOperandTest, NeedsNoFactor) {
+TEST_F(SparseOperandTest, SolvesWithoutAFactor) {
   std::vector<double> diagonal;
   for (int64_t i = 0; i < kN; ++i) diagonal.push_back(dense_[i + i * kN]);
   DiagonalInverse inverse(diagonal);
@@ -275,7 +275,7 @@ TEST_F(SparseOperandTest, NeedsNoFactor) {
   }
 }
 
-TEST_F(OperandTest, ResidualsBeyondTheRangeAreComputedWithAnExtendedRange) {
+TEST_F(OperandTest, ComputesOverflowingResidualsInExtendedRange) {
   for (const auto& [large, x] : {std::pair(0x1p1022, 8.0), {0x1p1023, 1.0}}) {
     // The products or the norm of the first row overflow, but its residual is 0.
     const Triplets a(2, {{0, 0, large}, {0, 1, -large}, {1, 1, 1}});
@@ -292,7 +292,7 @@ TEST_F(OperandTest, ResidualsBeyondTheRangeAreComputedWithAnExtendedRange) {
   }
 }
 
-TEST_F(OperandTest, RcondOfAnInverseAndOfOneWithScales) {
+TEST_F(OperandTest, EstimatesRcondWithAndWithoutScales) {
   const auto rcond = [&](InverseOperator& inverse, const HostScales& scales, double norm_one) {
     return EstimateRcond(context_, inverse, scales, norm_one, JobRunner::NeverStop());
   };

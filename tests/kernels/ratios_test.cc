@@ -69,7 +69,7 @@ TEST_P(FactorRatioTest, RejectsWrongPivotsWrongDiagonalAndNan) {
   EXPECT_GT(Ratio(a, lu, kIpiv, UnitDiagonal::kL, DType::kFloat32), kThreshold);
 }
 
-TEST_P(FactorRatioTest, IsMeasuredInUnitsOfTheType) {
+TEST_P(FactorRatioTest, UsesEpsilonOfTheType) {
   HostMatrix lu = kLu;
   lu[8] *= 1 + 1e-8;
   EXPECT_LT(Ratio(Product(true), lu, kIpiv, UnitDiagonal::kL, DType::kFloat32), kThreshold);
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Both, FactorRatioTest,
                          ::testing::Values(&FactorRatio<double>, &ProbedFactorRatio<double>));
 
 // If a single element is wrong, both values depend only on this element.
-TEST(ProbedFactorRatioTest, IsTheRatioWhereOneElementIsWrong) {
+TEST(ProbedFactorRatioTest, EqualsFactorRatioIfOneElementIsWrong) {
   for (size_t k = 0; k < kLu.size(); ++k) {
     HostMatrix a = Product(true);
     a[k] += 0x1p-40;
@@ -107,7 +107,7 @@ TEST_F(SolutionRatioTest, AcceptsTheSolution) {
   EXPECT_EQ(ErrorOverBound(x_, x_, kN, 1, 1e-16), 0);
 }
 
-TEST_F(SolutionRatioTest, RejectPerturbedSolution) {
+TEST_F(SolutionRatioTest, RejectsPerturbedSolution) {
   for (size_t k = 0; k < 3; ++k) {
     const HostMatrix x = Wrong(k, 1e-12);
     EXPECT_GT(SolveRatio(a_, kN, Op::kNone, x, b_, 1, DType::kFloat64), kThreshold);
@@ -117,7 +117,7 @@ TEST_F(SolutionRatioTest, RejectPerturbedSolution) {
   }
 }
 
-TEST_F(SolutionRatioTest, RejectTransposedSystemAndNan) {
+TEST_F(SolutionRatioTest, RejectsTransposedSystemAndNan) {
   HostMatrix a = a_;
   a[1] = 3;
   EXPECT_GT(
@@ -130,7 +130,7 @@ TEST_F(SolutionRatioTest, RejectTransposedSystemAndNan) {
   EXPECT_GT(BackwardError(a_, kN, Op::kNone, x, b_, 1), 1);
 }
 
-TEST_F(SolutionRatioTest, BackwardErrorIsTheDesigns) {
+TEST_F(SolutionRatioTest, BackwardErrorMatchesItsDefinition) {
   // The residual is (0.5, 0, 0), and |A|_inf = 18, |x|_inf = 4, |b|_inf = 68.
   HostMatrix b = b_;
   b[0] += 0.5;
@@ -152,7 +152,7 @@ class ComplexRatioTest : public ::testing::Test {
   static inline const ComplexMatrix kX = {1, {0, 1}};
 };
 
-TEST_F(ComplexRatioTest, FactorsAreAcceptedWithBothPartsAlone) {
+TEST_F(ComplexRatioTest, RejectsFactorsWithAnErrorInEitherPart) {
   const auto ratio = [](const ComplexMatrix& lu) {
     return std::max(FactorRatio(kA, 2, lu, {1, 2}, UnitDiagonal::kL, DType::kComplex128),
                     ProbedFactorRatio(kA, 2, lu, {1, 2}, UnitDiagonal::kL, DType::kComplex128));
@@ -167,7 +167,7 @@ TEST_F(ComplexRatioTest, FactorsAreAcceptedWithBothPartsAlone) {
   }
 }
 
-TEST_F(ComplexRatioTest, SolutionsAreOfTheOperationAlone) {
+TEST_F(ComplexRatioTest, AcceptsSolutionsOnlyForTheirOperation) {
   const Op ops[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
   for (const Op op : ops) {
     const ComplexMatrix b = Multiply(kA, 2, op, kX, 1);
@@ -184,7 +184,7 @@ TEST_F(ComplexRatioTest, SolutionsAreOfTheOperationAlone) {
   EXPECT_EQ(Multiply(kA, 2, Op::kConjugateTranspose, kX, 1), (ComplexMatrix{{0, -6}, 6}));
 }
 
-TEST_F(ComplexRatioTest, NormsAreOfModuliAndComponentsOfSumsOfParts) {
+TEST_F(ComplexRatioTest, NormsUseModuliAndComponentwiseErrorsUseSumsOfParts) {
   const ComplexMatrix a = {{3, 4}, 0, 0, {0, 1}};
   EXPECT_EQ(NormOne(a, 2), 5);
   EXPECT_EQ(NormInf(a, 2), 5);
@@ -211,7 +211,7 @@ TEST(ExactRcondTest, IsExactOnKnownMatrices) {
   EXPECT_NEAR(1 / ExactRcond(GalleryNamed("hilbert").make(5), 5), 943656, 1e-3);
 }
 
-TEST(GalleryTest, WithConditionHasThatCondition) {
+TEST(GalleryTest, WithConditionHasTheRequestedCondition) {
   const double kappa = 1 / ExactRcond(WithCondition(33, 1e6, 3), 33);
   EXPECT_GT(kappa, 1e6 / 33);
   EXPECT_LT(kappa, 1e6 * 33);

@@ -40,7 +40,7 @@ class RealBatchesTest : public ::testing::Test {
   }
 };
 
-TEST_F(RealBatchesTest, SeqPele) {
+TEST_F(RealBatchesTest, SolvesSeqPele) {
   const std::vector<Member<double>> members = SeqPele();
   if (members.empty()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   ExpectSolves(members);
@@ -48,7 +48,7 @@ TEST_F(RealBatchesTest, SeqPele) {
 
 // The local matrices of Poisson's equation on a cube of 4 x 4 x 4 subdomains with five elements
 // along each edge. Interior subdomains share all six faces, others fewer.
-TEST_F(RealBatchesTest, ADomainDecomposition) {
+TEST_F(RealBatchesTest, SolvesADomainDecomposition) {
   constexpr int64_t kSubdomains = 4;
   constexpr int64_t kElements = 5;
   const auto at_end = [](int64_t i) { return i == 0 || i == kSubdomains - 1 ? 1 : 0; };

@@ -90,7 +90,7 @@ void RealMatricesTest::CheckScaled(const RealMatrix& real, const HostMatrix& a,
   EXPECT_LT(RcondRatio(*summary.rcond, *plain.rcond), kThreshold);
 }
 
-TEST_F(RealMatricesTest, FactorAndSolve) {
+TEST_F(RealMatricesTest, FactorsAndSolves) {
   if (!MatricesDirectory()) {
     GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES (ALL TESTS SKIPPED)";
   }

@@ -91,7 +91,7 @@ class SparseOpsTest : public ::testing::TestWithParam<DType> {
   SparseOps& sparse_ = *context_.sparse_ops();
 };
 
-TEST_P(SparseOpsTest, StatisticsHaveTheBitsOfTheDenseForm) {
+TEST_P(SparseOpsTest, ComputesStatisticsBitForBitLikeTheDenseForm) {
   ForMatrices([&](Both& both, int64_t) {
     ExpectSameStats(both, DType::kFloat32);
     ExpectSameStats(both, DType::kFloat64);
@@ -100,7 +100,7 @@ TEST_P(SparseOpsTest, StatisticsHaveTheBitsOfTheDenseForm) {
 
 // The bits must agree for moduli, too, whatever instructions the processor uses for sums of
 // squares.
-TEST_F(SparseOpsTest, StatisticsOfComplexMatricesHaveTheBitsOfTheDenseForm) {
+TEST_F(SparseOpsTest, ComputesComplexStatisticsBitForBitLikeTheDenseForm) {
   constexpr int64_t kN = 60;
   for (const DType dtype : {DType::kComplex64, DType::kComplex128}) {
     for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -110,7 +110,7 @@ TEST_F(SparseOpsTest, StatisticsOfComplexMatricesHaveTheBitsOfTheDenseForm) {
   }
 }
 
-TEST_P(SparseOpsTest, FindsWhatIsNotFinite) {
+TEST_P(SparseOpsTest, FindsNonFiniteEntries) {
   for (const double bad : {kInfinity, std::nan("")}) {
     HostMatrix a = RandomSparse(40, 0.2, 1);
     a[30 + 11 * 40] = bad;
@@ -121,7 +121,7 @@ TEST_P(SparseOpsTest, FindsWhatIsNotFinite) {
   }
 }
 
-TEST_F(SparseOpsTest, FindsWhatOverflows) {
+TEST_F(SparseOpsTest, FindsOverflowingEntries) {
   HostMatrix a = RandomSparse(40, 0.2, 1);
   a[30 + 11 * 40] = -1e39;
   a[2 + 12 * 40] = 1e300;
@@ -136,7 +136,7 @@ TEST_F(SparseOpsTest, FindsWhatOverflows) {
   EXPECT_EQ(context_.report().matrix.norm_one, kInfinity);
 }
 
-TEST_P(SparseOpsTest, ScalesAndDenseFormsHaveTheBitsOfTheDenseForm) {
+TEST_P(SparseOpsTest, ScalesAndExpandsBitForBitLikeTheDenseForm) {
   ForMatrices([&](Both& both, int64_t n) {
     HostMatrix row(n), col(n), sparse_row(n), sparse_col(n);
     ASSERT_OK(context_.ops().EquilibrationScales(both.dense(), row.data(), col.data()));
@@ -168,7 +168,7 @@ TEST_P(SparseOpsTest, ScalesAndDenseFormsHaveTheBitsOfTheDenseForm) {
   });
 }
 
-TEST_P(SparseOpsTest, ProductsAreThoseOfTheDenseForm) {
+TEST_P(SparseOpsTest, MultipliesLikeTheDenseForm) {
   ForMatrices([&](Both& both, int64_t n) {
     const MatrixStats stats = StatsOfDense(both, GetParam());
     const DenseOperand dense(both.dense(), stats.norm_one, stats.norm_inf);
@@ -193,7 +193,7 @@ TEST_P(SparseOpsTest, ProductsAreThoseOfTheDenseForm) {
   });
 }
 
-TEST_P(SparseOpsTest, WideRangeResidualsHaveTheBitsOfTheDenseForm) {
+TEST_P(SparseOpsTest, ComputesWideRangeResidualsBitForBitLikeTheDenseForm) {
   ForMatrices([&](Both& both, int64_t n) {
     HostMatrix x = RandomMatrix(n, kColumns, 3);
     HostMatrix b = RandomMatrix(n, kColumns, 4);
@@ -216,7 +216,7 @@ TEST_P(SparseOpsTest, WideRangeResidualsHaveTheBitsOfTheDenseForm) {
   });
 }
 
-TEST_F(SparseOpsTest, WideRangeHoldsEntriesNearTheEnd) {
+TEST_F(SparseOpsTest, ComputesWideRangeResidualsNearTheEndOfTheRange) {
   constexpr double kLarge = 0x1p1023;
   Both both(HostMatrix{kLarge, 0, -kLarge, 1}, 2, DType::kFloat64);
   const SparseOperand a(both.sparse.view(), kLarge, kInfinity);
@@ -232,7 +232,7 @@ TEST_F(SparseOpsTest, WideRangeHoldsEntriesNearTheEnd) {
 }
 
 // The matrix is larger than the size from which all cores are used.
-TEST_P(SparseOpsTest, BitsDoNotDependOnTheNumberOfCores) {
+TEST_P(SparseOpsTest, GivesTheSameBitsOnAnyNumberOfCores) {
   constexpr int64_t kN = 1100;
   Both both(RandomSparse(kN, 1, 2), kN, GetParam());
   ASSERT_GT(both.sparse.nonzeros, 1 << 20);
@@ -265,7 +265,7 @@ TEST_P(SparseOpsTest, BitsDoNotDependOnTheNumberOfCores) {
 
 INSTANTIATE_TEST_SUITE_P(Types, SparseOpsTest, ::testing::Values(DType::kFloat64, DType::kFloat32));
 
-TEST(SparseBytesTest, AreThoseOfItsArrays) {
+TEST(SparseBytesTest, CountsTheBytesOfAllArrays) {
   // The bytes are those of the starts of n columns and n rows, and of a value, a row, a column and
   // a position per entry.
   ASSERT_OK_AND_ASSIGN(const size_t f64, SparseBytes(8000, 40000, DType::kFloat64));

@@ -181,7 +181,7 @@ class SparseOracleTest : public ::testing::Test {
   JobRunner runner_{*device_};
 };
 
-TEST_F(SparseOracleTest, SolvesWhatLapackSolves) {
+TEST_F(SparseOracleTest, SolvesMatricesThatLapackSolves) {
   if (!MatricesDirectory()) {
     GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES (ALL TESTS SKIPPED)";
   }

@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 
 // Compares with the slow reference, for a unit diagonal in L and in U. One factor has a wrong
 // element.
-TEST(AccuracyTest, FactorRatioIsTheOracles) {
+TEST(AccuracyTest, FactorRatioMatchesTheOracle) {
   const auto host = host::MakeDevice({});
   JobRunner runner(*host);
   for (const char* algorithm : {"getrf", "cmpp"}) {
@@ -48,7 +48,7 @@ TEST(AccuracyTest, FactorRatioIsTheOracles) {
   }
 }
 
-TEST(AccuracyTest, ANanIsSeen) {
+TEST(AccuracyTest, DetectsNan) {
   const double nan = std::nan("");
   const FactorAccuracy accuracy =
       MeasureFactor({2, 1, 1, 2}, {2, nan, 1, 1.5}, {1, 2}, 2, UnitDiagonal::kL, DType::kFloat64);
@@ -57,7 +57,7 @@ TEST(AccuracyTest, ANanIsSeen) {
   EXPECT_TRUE(std::isnan(BackwardError({1, 0, 0, 1}, {1, nan}, {1, 1}, 2, 1, DType::kFloat64)));
 }
 
-TEST(AccuracyTest, BackwardErrorIsTheOracles) {
+TEST(AccuracyTest, BackwardErrorMatchesTheOracle) {
   const int64_t n = 20;
   const HostMatrix a = RandomMatrix(n, n, 1);
   const HostMatrix x = RandomMatrix(n, 3, 2);
@@ -69,7 +69,7 @@ TEST(AccuracyTest, BackwardErrorIsTheOracles) {
 }
 
 // For z = 3 + 4i, the modulus differs from the parts and from |Re| + |Im|.
-TEST(AccuracyTest, ComplexNumbersAreMeasuredByTheirModulus) {
+TEST(AccuracyTest, MeasuresComplexNumbersByTheirModulus) {
   constexpr DType kComplex = DType::kComplex128;
   // A = [2, 0; 2z, 1] without interchanges: L = [1, 0; z, 1], U = [2, 0; 0, 1].
   const std::vector<double> a{2, 0, 6, 8, 0, 0, 1, 0};
@@ -89,7 +89,7 @@ TEST(AccuracyTest, ComplexNumbersAreMeasuredByTheirModulus) {
               ElementsAre("a.", ".z"));
 }
 
-TEST(AccuracyTest, PatternsHaveTheLargestMagnitudeOfEachCell) {
+TEST(AccuracyTest, PatternsShowTheLargestMagnitudeOfEachCell) {
   // The rows are 1 0 0 -100, 0 10 0 0, 0 0 0 0, and 1 1 1 1.
   const std::vector<double> a{1, 0, 0, 1, 0, 10, 0, 1, 0, 0, 0, 1, -100, 0, 0, 1};
   const MagnitudePattern coarse = CoarsePattern(a, 4, DType::kFloat64, 2);

@@ -59,22 +59,22 @@ class BenchTest(unittest.TestCase):
             figures = [float(cell) for cell in row[3:8]]
             self.assertEqual(figures, sorted(figures))
 
-    def test_warm_starts_stand_beside_getrf(self):
+    def test_warm_starts_are_compared_with_getrf(self):
         self.assertEqual(set(self.column("Warm starts", "change per step")), {"0.00100", "1.00e-06"})
         self.assertTrue(all(cell.endswith("×") for cell in self.column("Warm starts", "speed-up")))
 
-    def test_solvers_have_a_row_each_and_every_matrix(self):
+    def test_each_solver_has_a_row_over_all_matrices(self):
         self.assertEqual(self.column("Solvers", "matrices"), [3] * 8)
         self.assertEqual(set(self.column("Solvers", "factors of")), {"cmpp", "getrf"})
 
-    def test_conditions_stand_beside_accuracy(self):
+    def test_accuracy_is_listed_by_condition(self):
         conditions = [float(cell) for cell in self.column("Condition beside accuracy, f64", "condition")]
         self.assertEqual(conditions, sorted(conditions))
         self.assertGreaterEqual(conditions[0], 1)
         for cell in self.column("Condition beside accuracy, f32", "cmpp"):
             self.assertGreater(float(cell), 0)
 
-    def test_what_is_missing_is_listed(self):
+    def test_missing_methods_are_listed(self):
         self.assertIn("nothing", self.column("Omitted, refused or failed", "method"))
 
     def test_every_table_has_rows_as_long_as_its_header(self):
@@ -88,7 +88,7 @@ class BenchTest(unittest.TestCase):
         table, = published.beside(result, "f64")
         self.assertIn("Cejka558", [row[0] for row in table.rows])
 
-    def test_a_run_that_is_killed_leaves_what_it_had(self):
+    def test_a_killed_run_keeps_its_intermediate_result(self):
         orders = [8, 9, 10]
         with tempfile.TemporaryDirectory() as directory:
             file = pathlib.Path(directory) / "result.json"
@@ -120,7 +120,7 @@ class StudyTest(unittest.TestCase):
     def result(self, *cases):
         return {"benchmark": "crout", "device": "Some CPU", "commit": "c", "date": "2026-01-02", "cases": cases}
 
-    def test_ours_and_theirs_of_the_same_matrices(self):
+    def test_our_results_and_published_results_of_the_same_matrices_are_compared(self):
         made = whole_set.tables(self.result(
             self.case("cmpp", 3e-7, 1e-4), self.case("cmpp", 1e-7, 1e-4, matrix="not theirs"),
             self.case("ss", 1e-12, 1e-5, factors="cmpp", nrhs=10)), timed=True)
@@ -134,38 +134,38 @@ class StudyTest(unittest.TestCase):
         self.assertEqual([table.title for table in whole_set.tables(self.result(self.case("cmpp", 1, 1)), False)],
                          titles[:1])
 
-    def test_thread_blocks_stand_beside_the_published(self):
+    def test_thread_blocks_are_compared_with_published_results(self):
         how = {"parameters": {"variant": "published", "block_size": 16}, "iterations": {"section_size": 48}}
         table, = published.thread_blocks(self.result(self.case("icmpp", 0, 1e-3, **how), self.case("getrf", 0, 1)))
         theirs = published.seconds(published.by_our_name("decomposers", "f64")["bcsstk01"], "icm_16pp")
         self.assertEqual(table.rows, [["bcsstk01", 48, "f64", "16 × 16", 48, "1.00", number(1e3 * theirs)]])
         self.assertEqual(published.thread_blocks(self.result(self.case("icmpp", 0, 1))), [])
 
-    def test_which_results_are_for_their_times(self):
+    def test_times_count_only_for_timed_results(self):
         how = {"parameters": {"variant": "published"}}
         blocked, swept = self.case("block_lu", 0, 1, **how), self.case("icmpp", 0, 1, iterations={}, **how)
         self.assertTrue(performance_doc.times_count(self.result(blocked)))
         self.assertFalse(performance_doc.times_count(self.result(blocked, swept)))
         self.assertFalse(performance_doc.times_count(dict(self.result(blocked), load=9, cores=8)))
 
-    def test_what_is_invalid_there_is_compared_with_nothing(self):
+    def test_invalid_published_results_are_not_compared(self):
         ours = self.case("is", 0.1, 1, factors="cmpp", nrhs=10, matrix="orani678")
         made = {table.title: table for table in whole_set.tables(self.result(ours), True)}
         self.assertNotIn("Solvers' accuracy beside the published results, f64", made)
 
-    def test_rules_of_pivoting_stand_beside_each_other(self):
+    def test_pivoting_rules_are_compared(self):
         rule = {"parameters": {"pivoting": "interval:1e-05:inf"}}
         *_, table = whole_set.tables(self.result(self.case("cmpp", 1e-7, 1, **rule), self.case("cmpp", 2e-7, 1)), False)
         self.assertEqual(table.rows, [["cmpp", "bcsstk01", 48, "1.00e-07", "1.19e-07", "2.00e-07", "1.19e-07"]])
 
-    def test_the_cube_stands_beside_the_published(self):
+    def test_the_cube_is_compared_with_published_results(self):
         cube = {"m": 50, "least_n": 1, "largest_n": 2, "setup_s": 1.0, "krylov_s": 2.0, "iterations": 37, "residual": 6e-7}
         table, = poisson.tables({"cubes": [dict(cube, factors="icmpp", tolerance=1.0), dict(cube, factors="getrf"),
                                            dict(cube, factors="icmpp", tolerance=1e-5, m=8)]})
         self.assertEqual([row[4] for row in table.rows], [37, 12, "–"])
         self.assertEqual([row[9] for row in table.rows], ["ICM_32 1", "cuSOLVER", "ICM_32 1e-5"])
 
-    def test_iterations_stand_by_size_beside_the_published(self):
+    def test_iterations_are_compared_with_published_results_by_size(self):
         def cubes(*rows):
             return {"cubes": [dict(zip(("factors", "m", "iterations", "tolerance"), row)) for row in rows]}
 
@@ -177,14 +177,14 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(table.rows[0][2:], [5, 7, 8, 9, 10, 10, 11, 11, 11, 12])
         self.assertEqual([table.rows[1][2], table.rows[1][3], table.rows[1][-1], table.rows[3][-1]], [6, "–", 13, 36])
 
-    def test_tables_of_many_rows_are_closed(self):
+    def test_long_tables_are_collapsed(self):
         short, long = (Table("t", ["a"], [[k] for k in range(rows)], "A note.") for rows in (performance_doc.FOLDED - 1, performance_doc.FOLDED))
         self.assertNotIn("<details>", performance_doc.section("s", [short]))
         text = performance_doc.section("s", [long])
         self.assertIn("### t\n\nA note.\n\n<details><summary>25 rows</summary>\n\n| a |\n", text)
         self.assertIn("| 24 |\n\n</details>\n", text)
 
-    def test_rows_are_chosen_by_their_columns(self):
+    def test_rows_are_selected_by_their_columns(self):
         table = performance_doc.some_rows(Table("t", ["n", "dtype"], [[1, "f64"], [2, "f32"], [3, "c64"]]), {"dtype": ["f64", "c64"]})
         self.assertEqual(table.rows, [[1, "f64"], [3, "c64"]])
 
@@ -199,7 +199,7 @@ class StudyTest(unittest.TestCase):
                                       [1000, "lu_loop", "0.167", "0.167", "4000", "1.00×"]])
         self.assertEqual(tables.blocks([self.result(self.case("block_lu", 0, 1), self.case("gem", 0, 1))]), [])
 
-    def test_the_host_stands_beside_the_gpu(self):
+    def test_the_host_is_compared_with_the_gpu(self):
         parts = [dict(self.result(self.case("getrf", 0, 1), self.case("gauss_jordan", 0, seconds, nrhs=1)),
                       cores=16, device=device) for device, seconds in (("NVIDIA H100 80GB", 0.5), ("Some CPU", 2))]
         table, = tables.direct_by_device(parts)
@@ -207,7 +207,7 @@ class StudyTest(unittest.TestCase):
                                        "4.00×"]])
         self.assertEqual(tables.direct_by_device(parts[:1]), [])
 
-    def test_methods_stand_beside_each_other_by_size_on_each_device(self):
+    def test_methods_are_compared_by_size_on_each_device(self):
         parts = [dict(self.result(*(self.case("block_lu", 0, n / cores, n=n, matrix=f"dominant{n}", source="dominant",
                                               max_s=1, min_s=1) for n in (64, 32)),
                                   self.case("block_lu", 0, 1, source="hb/bcsstk01.mtx")), cores=cores) for cores in (1, 4)]
@@ -216,7 +216,7 @@ class StudyTest(unittest.TestCase):
         self.assertEqual(table.header[2:-1], ["block_lu, host (1 core)", "block_lu, host (4 cores)"])
         self.assertEqual([row[1:4] for row in table.rows], [[32, "32000", "8000"], [64, "64000", "16000"]])
 
-    def test_seconds_of_a_busy_machine_are_marked(self):
+    def test_times_of_a_busy_machine_are_marked(self):
         for load, said in ((1.5, False), (2.5, True)):
             busy = {"cubes": [], "load": load, "cores": 2}
             self.assertEqual("other work" in poisson.tables(busy)[0].note, said)
@@ -250,7 +250,7 @@ class TableTest(unittest.TestCase):
         self.assertEqual(table.header, ["n", "a, µs", "b"])
         self.assertEqual(table.rows, [["5", "1.00", "–"], ["6", "–", "2"]])
 
-    def test_reuse_stands_beside_a_factorization_in_each_step(self):
+    def test_reuse_is_compared_with_a_factorization_in_each_step(self):
         def result(day, n, auto, change=1e-3, steps=50, family="random"):
             made = [{"n": n, "family": family, "steps": steps, "strategy": strategy, "of_getrf": share, "factorizations": 5}
                     | ({} if change is None else {"change": change})
@@ -274,7 +274,7 @@ class TableTest(unittest.TestCase):
         # 10 + 3 k is less than 5 (k + 1) from k = 3 on.
         self.assertEqual(break_even.from_system(alone=5.0, first=10.0, later=3.0), "from system 4")
 
-    def test_sparse_lu_has_tables_with_cudss_and_without(self):
+    def test_sparse_lu_has_tables_with_and_without_cudss(self):
         case = {"matrix": "maxwell_5", "n": 614592, "numeric_ms": 500.0, "flops": 2e12}
         alone = {"benchmark": "gpu_sparse", "device": "NVIDIA H100", "file": "f", "cudss": "not found", "cases": [case]}
         self.assertEqual(len(service.tables(alone)), 1)
@@ -286,7 +286,7 @@ class TableTest(unittest.TestCase):
         self.assertIn("Float64", cases.title)
         self.assertEqual(published.maxwell([alone]).rows[-1], ["H100 (`f`)", "multifrontal", "0.500", "4000"])
 
-    def test_the_blocks_of_irregular_batches_stand_beside_what_was_published(self):
+    def test_blocks_of_irregular_batches_are_compared_with_published_results(self):
         row = {"members": 1000, "largest": 32, "rounds": 7, "irr_ms": 0.5, "irr_error": 1e-17}
         made = service.tables({"block_trsm": [row], "block_gemm": [row]})
         self.assertEqual([table.header[-2:] for table in made], [["irr, ms", "irr error"]] * 2)
@@ -295,7 +295,7 @@ class TableTest(unittest.TestCase):
             self.assertEqual(len(cells), len(table.header))
         self.assertIn("7.6", table.rows[0][-1])
 
-    def test_ours_stands_beside_each_of_the_papers_experiments(self):
+    def test_each_experiment_of_the_paper_has_our_result(self):
         trsm = [{"over_cublas_streams": ratio, "irr_error": 1e-17, "cublas_streams_error": 2e-17} for ratio in (30.0, 9.0)]
         blocks = {"device": "NVIDIA H100", "block_trsm": trsm, "block_panel": [{"over_by_columns": 2.5}],
                   "block_laswp": [{"pivots": "anywhere", "over_row_by_row": 8.0},
@@ -316,7 +316,7 @@ class TableTest(unittest.TestCase):
         # Experiments without our results have a dash.
         self.assertEqual([cells[-1] for cells in published.irregular(None, dict(batches, few_large=[])).rows[:4]], ["–"] * 4)
 
-    def test_targets_of_irregular_batches_are_met_or_not(self):
+    def test_targets_of_irregular_batches_are_checked(self):
         def case(operation, nrhs, ratio, **more):
             return {"operation": operation, "sizes": "uniform", "largest": 1024, "nrhs": nrhs, "over_cusolver_streams": ratio, **more}
         gpu = {"file": "g", "cases": [case("getrf", 0, 9.0, over_cublas_padded=0.95), case("getrs", 1, 6.0)],
@@ -334,7 +334,7 @@ class TableTest(unittest.TestCase):
         self.assertEqual(met(dict(row, of_empty_calls=0.4, alone_extra_us=30.0))[5:7], ["no", "no"])
         self.assertIsNone(irregular_targets.table({}, lambda some: None))
 
-    def test_dynamic_batching_has_ratios_by_rounds_and_costs(self):
+    def test_dynamic_batching_has_tables_of_ratios_and_costs(self):
         made = service.tables({"batching_gain": [{"n": 64, "gain": 3.0}], "call_costs": [{"call": "nothing", "daemon_cpu_us": 12.0}]})
         self.assertEqual([(table.header, table.rows) for table in made],
                          [(["n", "gain"], [["64", "3.00"]]), (["call", "daemon cpu, µs"], [["nothing", "12.0"]])])

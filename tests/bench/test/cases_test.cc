@@ -21,7 +21,7 @@ const LuAlgorithm& Named(const Device& device, std::string_view name) {
   return *device.algorithms()[0];
 }
 
-TEST(CasesTest, EveryCombinationOfWhatAMethodTakes) {
+TEST(CasesTest, ReturnsEverySupportedCombination) {
   const auto device = host::MakeDevice({});
   Options options;
   options.tolerances = {0, 1e-10};
@@ -36,7 +36,7 @@ TEST(CasesTest, EveryCombinationOfWhatAMethodTakes) {
   EXPECT_EQ(cases[7].parameters.section_size, 416);
 }
 
-TEST(CasesTest, VariantsOfMethodsThatHaveThem) {
+TEST(CasesTest, ReturnsVariantsOfMethodsThatHaveThem) {
   const auto device = host::MakeDevice({});
   Options options;
   options.variants = {MethodVariant::kFast, MethodVariant::kPublished};
@@ -49,7 +49,7 @@ TEST(CasesTest, VariantsOfMethodsThatHaveThem) {
             Json({{"variant", "published"}, {"absolute_tolerance", 1e-2}}));
 }
 
-TEST(CasesTest, BlockSizesThatAMethodTakes) {
+TEST(CasesTest, ReturnsSupportedBlockSizes) {
   const auto device = host::MakeDevice({});
   Options options;
   options.block_sizes = {0, 8, 128, 4096};
@@ -62,7 +62,7 @@ TEST(CasesTest, BlockSizesThatAMethodTakes) {
   EXPECT_THAT(CasesOf(Named(*device, "icmpp"), options, 100), SizeIs(2));
 }
 
-TEST(CasesTest, PlainLoopsAreChosenByNameAlone) {
+TEST(CasesTest, ChoosesPlainLoopsOnlyByName) {
   const auto device = host::MakeDevice({});
   const auto none = [](const std::string& name, const absl::Status&) { ADD_FAILURE() << name; };
   for (const LuAlgorithm* algorithm : ChosenAlgorithms(*device, {}, none)) {
@@ -79,14 +79,14 @@ TEST(CasesTest, PlainLoopsAreChosenByNameAlone) {
   EXPECT_EQ((*context)->report().info, 0);
 }
 
-TEST(CasesTest, PublishedSectionSizes) {
+TEST(CasesTest, UsesPublishedSectionSizes) {
   EXPECT_EQ(PublishedSectionSize(558, 32), 256);
   EXPECT_EQ(PublishedSectionSize(4156, 32), 416);
   EXPECT_EQ(PublishedSectionSize(2599, 8), 264);
   EXPECT_EQ(PublishedSectionSize(20000, 16), 1024);
 }
 
-TEST(CasesTest, NamesThatTheDeviceLacksAreReported) {
+TEST(CasesTest, ReportsNamesThatTheDeviceLacks) {
   const auto device = host::MakeDevice({});
   std::vector<std::string> missing;
   const auto chosen = ChosenAlgorithms(*device, {"cmpp", "lu9", "getrf"},
@@ -101,7 +101,7 @@ TEST(CasesTest, NamesThatTheDeviceLacksAreReported) {
               SizeIs(device->algorithms().size()));
 }
 
-TEST(CasesTest, PivotingRules) {
+TEST(CasesTest, ParsesPivotingRules) {
   ASSERT_OK_AND_ASSIGN(const auto none, ParsePivoting("default"));
   EXPECT_FALSE(none.has_value());
   for (const char* text : {"none", "partial", "interval:1e-06:2", "threshold:0.25"}) {
@@ -115,7 +115,7 @@ TEST(CasesTest, PivotingRules) {
   }
 }
 
-TEST(CasesTest, Families) {
+TEST(CasesTest, ParsesFamilies) {
   ASSERT_OK_AND_ASSIGN(const FamilyOrders family, ParseFamily("thesis:558,1089"));
   EXPECT_EQ(family.family, "thesis");
   EXPECT_THAT(family.orders, ElementsAre(558, 1089));

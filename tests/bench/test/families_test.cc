@@ -33,7 +33,7 @@ double ColumnSum(const std::vector<double>& a, int64_t n, int64_t j) {
   return sum;
 }
 
-TEST(FamiliesTest, TheSameCallGivesTheSameBits) {
+TEST(FamiliesTest, GivesTheSameBitsForTheSameArguments) {
   for (const std::string_view family : FamilyNames()) {
     ASSERT_OK_AND_ASSIGN(const auto first, Generate(family, 5));
     ASSERT_OK_AND_ASSIGN(const auto second, Generate(family, 5));
@@ -52,7 +52,7 @@ TEST(FamiliesTest, EyvazovsEntriesFillTheirRange) {
   EXPECT_GT(*std::max_element(a.begin(), a.end()), 999);
 }
 
-TEST(FamiliesTest, AnArrowIsADiagonalALastRowAndALastColumn) {
+TEST(FamiliesTest, ArrowHasADiagonalALastRowAndALastColumn) {
   const int64_t n = 40;
   ASSERT_OK_AND_ASSIGN(const auto a, Generate("arrow", n));
   for (int64_t j = 0; j < n; ++j) {
@@ -110,7 +110,7 @@ TEST(FamiliesTest, SubdomainsHaveThePublishedConditions) {
 }
 
 // The published program generated the shared matrices.
-TEST(FamiliesTest, SubdomainsAreTheSharedMatrices) {
+TEST(FamiliesTest, SubdomainsEqualTheSharedMatrices) {
   if (!testing::MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   struct Pair {
     const char* file;
@@ -168,7 +168,7 @@ TEST(FamiliesTest, MeanCurvatureFlowIsDominantAndItsStepsSolveIt) {
 }
 
 // Kept results are comparable only if the matrices do not change.
-TEST(FamiliesTest, TheThesisFamilyStaysAsItIs) {
+TEST(FamiliesTest, ThesisFamilyHasFixedEntries) {
   ASSERT_OK_AND_ASSIGN(const auto a, Generate("thesis", 3));
   EXPECT_DOUBLE_EQ(a[1], -608.47249047767639);
   EXPECT_DOUBLE_EQ(a[8], 409.44992437746475);
@@ -197,7 +197,7 @@ TEST(FamiliesTest, DominantMatricesAreDominantByRowsAndColumns) {
   }
 }
 
-TEST(FamiliesTest, AComplexMatrixHasItsTransposeForImaginaryParts) {
+TEST(FamiliesTest, ComplexMatrixHasItsTransposeAsImaginaryPart) {
   const int64_t n = 7;
   ASSERT_OK_AND_ASSIGN(const auto a, Generate("thesis", n));
   ASSERT_OK_AND_ASSIGN(const auto parts, Generate("thesis", n, true));

@@ -117,21 +117,21 @@ class PicturesTest(unittest.TestCase):
         cls.bad = draw(result(31)) | draw(traces(1e-13))
         cls.drawn = [name for name in cls.good if name.endswith(".svg")]
 
-    def test_there_is_one_of_each_kind(self):
+    def test_each_kind_of_picture_is_drawn(self):
         self.assertEqual({name.split(".")[0].split("_")[0] for name in self.drawn},
                          {"times", "speed", "profile", "accuracy", "auto", "warm", "sections", "series"})
 
-    def test_each_names_its_device_and_date(self):
+    def test_each_picture_names_its_device_and_date(self):
         for name in self.drawn:
             self.assertIn(ORIGIN, self.good[name], name)
         self.assertGreaterEqual(self.good["report.html"].count(ORIGIN), 6)
 
-    def test_inaccurate_points_are_marked_in_each_and_accurate_ones_in_none(self):
+    def test_each_picture_marks_only_inaccurate_points(self):
         for name in self.drawn:
             self.assertNotIn(MARK, self.good[name], name)
             self.assertIn(MARK, self.bad[name], name)
 
-    def test_a_ratio_that_is_no_number_is_marked_too(self):
+    def test_a_missing_ratio_is_marked(self):
         for name, text in draw(result(None)).items():
             if name.endswith(".svg"):
                 self.assertIn(MARK, text, name)
@@ -142,7 +142,7 @@ class PicturesTest(unittest.TestCase):
                             "series_random_0.01": "asked: √n u"}.items():
             self.assertIn(words, self.good[f"{name}.svg"])
 
-    def test_the_studies_have_pictures_of_what_they_are_about(self):
+    def test_each_study_has_a_picture(self):
         for study, (name, *words) in zip(STUDIES, (
                 ("bddc_iterations.svg", "tolerance 0.5", "getrf", "published, each tolerance"),
                 ("mean_curvature.svg", "cold start", "warm start", "error of u at last"))):
@@ -150,7 +150,7 @@ class PicturesTest(unittest.TestCase):
             for said in (*words, ORIGIN):
                 self.assertIn(said, text, name)
 
-    def test_blocks_threads_and_direct_solvers_have_pictures_and_no_page(self):
+    def test_blocks_threads_and_direct_solvers_have_pictures_without_a_page(self):
         for some, name, words in (
                 (BLOCKED, "block_lu.svg", ("block_lu, host (1 core)", "block_lu, host (8 cores)", "1 thread", "8 threads",
                                            "blocks of 32", "blocks of 256, the report's priorities", "n = 64")),
@@ -160,13 +160,13 @@ class PicturesTest(unittest.TestCase):
             for said in words:
                 self.assertIn(said, drawn[name], said)
 
-    def test_each_sparse_matrix_has_its_levels_and_when_they_ran(self):
+    def test_each_sparse_matrix_has_a_picture_of_its_levels(self):
         drawn = draw(LEVELS)
         self.assertEqual(set(drawn), {"levels_grid.svg", "levels_other.svg"})
         for said in ("grid: fronts of each level", "d1, eliminated", "d2, border", "in batches", "one by one", ORIGIN):
             self.assertIn(said, drawn["levels_grid.svg"], said)
 
-    def test_magnitudes_stand_beside_the_sections(self):
+    def test_magnitudes_are_drawn_with_the_sections(self):
         pattern = {"matrix": "m16", "dtype": "f64", "algorithm": "icm",
                    "a": {"rows": ["a.", ".z"], "low": -1, "high": 2},
                    "lu": {"rows": ["a!", ".z"], "low": -1, "high": 2}}
@@ -176,12 +176,12 @@ class PicturesTest(unittest.TestCase):
         without = draw(result(0.1) | {"patterns": [dict(pattern, lu=pattern["a"])]})
         self.assertNotIn("not finite", without["sections_m16_icm_f64.svg"])
 
-    def test_a_case_without_a_map_has_no_picture_of_it(self):
+    def test_a_case_without_a_map_has_no_picture(self):
         without = {key: value for key, value in ITERATIONS.items() if key not in ("sweeps", "pivots")}
         drawn = draw(dict(result(0.1), cases=[case("icm", n, 0.1, iterations=some) for n, some in ((16, ITERATIONS), (64, without))]))
         self.assertEqual([name for name in drawn if name.startswith("sections")], ["sections_m16_icm_f64.svg"])
 
-    def test_complex_types_have_pictures(self):
+    def test_types_are_listed_in_a_fixed_order(self):
         cases = [case("getrf", 16, 0.1, dtype=dtype) for dtype in ("c64", "f32", "c128")]
         self.assertEqual(results.dtypes(cases), ["f32", "c128", "c64"])
 

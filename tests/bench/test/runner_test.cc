@@ -57,7 +57,7 @@ class RunnerTest : public ::testing::Test {
 
 constexpr char kTwoByTwo[] = "coordinate real general\n2 2 3\n1 1 4\n1 2 1\n2 2 2\n";
 
-TEST_F(RunnerTest, ACaseHasAllItsFields) {
+TEST_F(RunnerTest, WritesAllFieldsOfACase) {
   options_.generate = {{"thesis", {64}}};
   options_.dtypes = {DType::kFloat64, DType::kFloat32};
   const Json result = Run();
@@ -85,7 +85,7 @@ TEST_F(RunnerTest, ACaseHasAllItsFields) {
   }
 }
 
-TEST_F(RunnerTest, ComplexTypesHaveCasesOfTheirOwn) {
+TEST_F(RunnerTest, WritesSeparateCasesOfComplexTypes) {
   Write("a.mtx", kTwoByTwo);
   Write("z.mtx", "coordinate complex general\n2 2 3\n1 1 4 1\n1 2 1 0\n2 2 2 -1\n");
   options_.generate = {{"thesis", {64}}};
@@ -107,7 +107,7 @@ TEST_F(RunnerTest, ComplexTypesHaveCasesOfTheirOwn) {
   EXPECT_THAT(result["skipped"][0]["reason"], HasSubstr("--dtype=c128"));
 }
 
-TEST_F(RunnerTest, IterativeMethodsReportTheirSections) {
+TEST_F(RunnerTest, ReportsSectionsOfIterativeMethods) {
   options_.algorithms = {"icmpp"};
   options_.generate = {{"thesis", {64}}};
   options_.section_sizes = {16};
@@ -133,7 +133,7 @@ TEST_F(RunnerTest, IterativeMethodsReportTheirSections) {
   EXPECT_EQ(result["patterns"][0]["lu"]["rows"][7].get<std::string>().size(), 8u);
 }
 
-TEST_F(RunnerTest, AMapThatNoPictureShowsIsNotPrinted) {
+TEST_F(RunnerTest, OmitsMapsThatAreTooLargeForPictures) {
   options_.algorithms = {"icmpp"};
   options_.generate = {{"thesis", {64, 65}}};
   options_.section_sizes = {1};
@@ -148,7 +148,7 @@ TEST_F(RunnerTest, AMapThatNoPictureShowsIsNotPrinted) {
   }
 }
 
-TEST_F(RunnerTest, SequencesStartFromTheStepBefore) {
+TEST_F(RunnerTest, StartsFromThePreviousStepOfASequence) {
   options_.algorithms = {"getrf", "icmpp"};
   options_.generate = {{"dominant", {48}}};
   options_.warm = {1e-6};
@@ -168,7 +168,7 @@ TEST_F(RunnerTest, SequencesStartFromTheStepBefore) {
   EXPECT_EQ(CasesOf(result, "dominant48", "getrf").size(), 3u);
 }
 
-TEST_F(RunnerTest, FilesAreFoundAndLeftOutWithAReason) {
+TEST_F(RunnerTest, FindsFilesAndReportsWhySomeAreSkipped) {
   Write("a.mtx", kTwoByTwo);
   Write("deep/b.mtx", kTwoByTwo);
   Write("deep/wide.mtx", "coordinate real general\n2 3 1\n1 1 4\n");
@@ -191,7 +191,7 @@ TEST_F(RunnerTest, FilesAreFoundAndLeftOutWithAReason) {
   EXPECT_EQ(Run()["cases"].size(), 1u);
 }
 
-TEST_F(RunnerTest, WhatIsThereIsKeptAfterEachMatrix) {
+TEST_F(RunnerTest, WritesTheResultAfterEachMatrix) {
   Write("a.mtx", kTwoByTwo);
   Write("broken.mtx", "coordinate real general\n2 2 2\n1 1 4\n");
   options_.generate = {{"random", {4}}};
@@ -220,7 +220,7 @@ TEST_F(RunnerTest, WhatIsThereIsKeptAfterEachMatrix) {
               FailsWith(absl::StatusCode::kUnavailable, "no space left"));
 }
 
-TEST_F(RunnerTest, ASingularMatrixIsAResultAndARefusalAMessage) {
+TEST_F(RunnerTest, ReportsSingularMatricesAndRefusedCases) {
   Write("zero.mtx", "coordinate real general\n3 3 2\n1 1 1\n3 3 1\n");
   options_.algorithms = {"getrf", "icmpp", "nothing"};
   options_.section_sizes = {0};
@@ -237,7 +237,7 @@ TEST_F(RunnerTest, ASingularMatrixIsAResultAndARefusalAMessage) {
   EXPECT_EQ(result["unavailable"][0]["algorithm"], "nothing");
 }
 
-TEST_F(RunnerTest, AccuracyOfLargeMatricesIsOmittedWithAReason) {
+TEST_F(RunnerTest, OmitsAccuracyOfLargeMatricesWithAReason) {
   Write("a.mtx", kTwoByTwo);
   options_.algorithms = {"getrf"};
   options_.accuracy_limit = 1;
@@ -247,7 +247,7 @@ TEST_F(RunnerTest, AccuracyOfLargeMatricesIsOmittedWithAReason) {
   EXPECT_TRUE(result["cases"][0].contains("backward_error"));
 }
 
-TEST_F(RunnerTest, DirectSolversStandBesideAFactorizationAndASolve) {
+TEST_F(RunnerTest, ComparesDirectSolversWithAFactorizationAndASolve) {
   options_.generate = {{"random", {40}}};
   options_.algorithms = {"getrf"};
   options_.direct = true;
@@ -263,7 +263,7 @@ TEST_F(RunnerTest, DirectSolversStandBesideAFactorizationAndASolve) {
   }
 }
 
-TEST_F(RunnerTest, SolversStandBesideEachOther) {
+TEST_F(RunnerTest, ComparesSolvers) {
   options_.generate = {{"thesis", {40}}};
   options_.algorithms = {"getrf"};
   options_.dtypes = {DType::kFloat64, DType::kComplex64};
@@ -281,7 +281,7 @@ TEST_F(RunnerTest, SolversStandBesideEachOther) {
   }
 }
 
-TEST_F(RunnerTest, OwnStepsOfAFamilyAndItsCondition) {
+TEST_F(RunnerTest, RunsTheStepsOfASeriesFamily) {
   options_.generate = {{"mcf", {8}}, {"random", {8}}};
   options_.algorithms = {"icm"};
   options_.warm = {0};
@@ -297,7 +297,7 @@ TEST_F(RunnerTest, OwnStepsOfAFamilyAndItsCondition) {
   EXPECT_EQ(CasesOf(result, "random8", "icm").size(), 1u);  // the family is no series
 }
 
-TEST_F(RunnerTest, AutoStandsBesideTheFastest) {
+TEST_F(RunnerTest, ComparesAutoWithTheFastestMethod) {
   options_.generate = {{"random", {40}}};
   options_.algorithms = {};
   const Json result = Run();
@@ -309,12 +309,12 @@ TEST_F(RunnerTest, AutoStandsBesideTheFastest) {
   EXPECT_EQ(CasesOf(result, "random40", comparison["best"]).size(), 1u);
 }
 
-TEST_F(RunnerTest, NothingToRunIsAnError) {
+TEST_F(RunnerTest, ReturnsErrorIfThereIsNothingToRun) {
   EXPECT_THAT(RunBenchmark(*device_, options_, [](const Json&) { return absl::OkStatus(); }),
               FailsWith(absl::StatusCode::kInvalidArgument, "no matrices"));
 }
 
-TEST_F(RunnerTest, TheTextHasALineForEveryCase) {
+TEST_F(RunnerTest, FormatsALineForEveryCase) {
   Write("a.mtx", kTwoByTwo);
   const Json result = Run();
   const std::string text = FormatResult(result);

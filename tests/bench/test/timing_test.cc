@@ -44,7 +44,7 @@ class Recorder final : public Subject {
   std::string& log_;
 };
 
-TEST(TimingTest, PeersTakeTurnsAfterAnUntimedRun) {
+TEST(TimingTest, SubjectsTakeTurnsAfterAnUntimedRun) {
   std::string log;
   Recorder a("a", log);
   Recorder b("b", log);
@@ -58,7 +58,7 @@ TEST(TimingTest, PeersTakeTurnsAfterAnUntimedRun) {
   }
 }
 
-TEST(TimingTest, OnlyRunIsTimed) {
+TEST(TimingTest, TimesOnlyRun) {
   std::string log;
   Recorder a("a", log);
   a.run_time = std::chrono::milliseconds(5);
@@ -66,7 +66,7 @@ TEST(TimingTest, OnlyRunIsTimed) {
   EXPECT_GE(timings[0].seconds[0], 0.005);
 }
 
-TEST(TimingTest, WhatFailsSitsOut) {
+TEST(TimingTest, SkipsSubjectsAfterTheirFailure) {
   std::string log;
   Recorder a("a", log);
   Recorder b("b", log);
@@ -79,7 +79,7 @@ TEST(TimingTest, WhatFailsSitsOut) {
   EXPECT_EQ(json, nlohmann::ordered_json({{"error", "ABORTED: too many sweeps"}}));
 }
 
-TEST(TimingTest, WhatTakesLongIsCutShort) {
+TEST(TimingTest, CutsShortSlowSubjects) {
   std::string log;
   Recorder a("a", log);
   a.run_time = std::chrono::milliseconds(2);
@@ -98,7 +98,7 @@ TEST(TimingTest, WhatTakesLongIsCutShort) {
   EXPECT_EQ(json["times_s"].size(), times.size());
 }
 
-TEST(TimingTest, MedianMeanDeviationMinimumAndMaximum) {
+TEST(TimingTest, ReportsMedianMeanDeviationMinimumAndMaximum) {
   nlohmann::ordered_json json;
   AddTiming({{5, 1, 3}, absl::OkStatus(), false}, json);
   EXPECT_EQ(json, nlohmann::ordered_json({{"median_s", 3.0},

@@ -68,7 +68,7 @@ class InterchangesTest : public KernelTest {
   void ExpectDeferred(const Shape& shape);
 };
 
-TEST_F(InterchangesTest, TracedForEveryBlock) {
+TEST_F(InterchangesTest, TracesThePermutationOfEveryBlock) {
   for (const Shape& shape :
        {Shape{1, 1, 1}, Shape{5, 5, 2}, Shape{9, 3, 3}, Shape{100, 64, 32}, Shape{150, 150, 64},
         Shape{300, 256, 128}, Shape{420, 300, 140}, Shape{400, 390, 390}}) {
@@ -90,7 +90,7 @@ TEST_F(InterchangesTest, TracedForEveryBlock) {
   }
 }
 
-TEST_F(InterchangesTest, TracedAsOnePermutation) {
+TEST_F(InterchangesTest, TracesOnePermutationOfAllBlocks) {
   for (const int64_t n : {1, 2, 127, 128, 129, 300}) {
     const std::vector<int64_t> ipiv = Interchanges(n, n);
     const auto pivots = Send(ipiv);
@@ -133,7 +133,7 @@ void InterchangesTest::ExpectPermuted(int64_t rows, int64_t columns) {
   }
 }
 
-TEST_F(InterchangesTest, RowsOfAPermutation) {
+TEST_F(InterchangesTest, PermutesRows) {
   for (const int64_t rows : {1, 5, 256, 300}) {
     for (const int64_t columns : {1, 9}) {
       ExpectPermuted<double>(rows, columns);
@@ -173,7 +173,7 @@ void InterchangesTest::ExpectMovedBy(unsigned max_blocks, int64_t columns) {
 }
 
 // The blocks of threads move all columns at once, or need several passes.
-TEST_F(InterchangesTest, MovedByFewBlocks) {
+TEST_F(InterchangesTest, MovesRowsWithFewBlocks) {
   for (const unsigned max_blocks : {1U, 3U, kAnyBlocks}) {
     for (const int64_t columns : {1, 8, 23, 24, 25, 83}) {
       ExpectMovedBy<double>(max_blocks, columns);
@@ -215,7 +215,7 @@ void InterchangesTest::ExpectDeferred(const Shape& shape) {
 
 // Uses one to three blocks, the last of them complete or partial, and panels of two blocks. Some
 // matrices have more columns or rows than the GPU's blocks of threads process at once.
-TEST_F(InterchangesTest, DeferredToTheEnd) {
+TEST_F(InterchangesTest, AppliesDeferredInterchanges) {
   for (const Shape& shape :
        {Shape{50, 10, 16}, Shape{7, 7, 4}, Shape{40, 40, 20}, Shape{100, 64, 32},
         Shape{100, 70, 32}, Shape{96, 96, 32}, Shape{300, 280, 110}, Shape{4200, 6, 2},

@@ -137,7 +137,7 @@ struct Shape {
   int64_t columns;
 };
 
-TEST_F(BlockRowTest, SmallShapes) {
+TEST_F(BlockRowTest, SolvesSmallShapes) {
   for (const Shape& shape : {Shape{1, 1, 1}, Shape{3, 2, 5}, Shape{40, 31, 8}, Shape{32, 32, 9},
                              Shape{100, 33, 1}, Shape{110, 100, 17}}) {
     ExpectBothWays<double>(shape.rows, shape.order, shape.columns, kSmall);
@@ -148,7 +148,7 @@ TEST_F(BlockRowTest, SmallShapes) {
 }
 
 // Uses shapes that need all threads of a block, and shapes whose many columns need other kernels.
-TEST_F(BlockRowTest, LargeShapes) {
+TEST_F(BlockRowTest, SolvesLargeShapes) {
   for (const Shape& shape : {Shape{300, 300, 17}, Shape{700, 512, 40}, Shape{512, 512, 8},
                              Shape{90, 64, 1100}, Shape{600, 512, 1057}, Shape{128, 128, 1057}}) {
     ExpectBothWays<double>(shape.rows, shape.order, shape.columns, kSmall);
@@ -158,7 +158,7 @@ TEST_F(BlockRowTest, LargeShapes) {
   }
 }
 
-TEST_F(BlockRowTest, SubstitutesWhereAnInverseIsLarge) {
+TEST_F(BlockRowTest, SubstitutesIfAnInverseIsLarge) {
   for (const int64_t columns : {3, 1100}) {
     ExpectBothWays<double>(100, 90, columns, kLarge);
     ExpectBothWays<float>(100, 90, columns, kLarge);
@@ -168,7 +168,7 @@ TEST_F(BlockRowTest, SubstitutesWhereAnInverseIsLarge) {
 }
 
 // Kernels on a stream may overlap. They must leave the matrix of a halted factorization unchanged.
-TEST_F(BlockRowTest, RunsBehindItsPlanUnlessHalted) {
+TEST_F(BlockRowTest, RunsAfterItsPlanUnlessHalted) {
   constexpr int64_t kRows = 300;
   constexpr int64_t kOrder = 128;
   constexpr int64_t kColumns = 50;
@@ -203,7 +203,7 @@ TEST_F(BlockRowTest, RunsBehindItsPlanUnlessHalted) {
   }
 }
 
-TEST_F(BlockRowTest, InterchangesOfRowsAreThoseOfLaswp) {
+TEST_F(BlockRowTest, InterchangesRowsLikeLaswp) {
   constexpr int64_t kRows = 1000;
   for (const int64_t count : {1, 31, 65, 512, 600, 1000}) {
     const HostMatrix a = testing::RandomMatrix(kRows, 11, 23);

@@ -208,7 +208,7 @@ constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
 LuBlocking OneBlock(int64_t columns) { return {columns, kNone, kAllRightLooking, false, false}; }
 
-TEST_F(CroutLuTest, SquareAsGetrf) {
+TEST_F(CroutLuTest, MatchesGetrfForSquareMatrices) {
   for (const int64_t n : {1, 2, 31, 32, 33, 64, 255, 257, 513, 700}) {
     for (const int clusters : {16, 8, 0}) {
       ExpectAsGetrf<double>(n, n, clusters, OneBlock(n));
@@ -219,7 +219,7 @@ TEST_F(CroutLuTest, SquareAsGetrf) {
   }
 }
 
-TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
+TEST_F(CroutLuTest, MatchesGetrfForEveryBlocking) {
   for (const int64_t n : {255, 256, 257, 700, 1100}) {
     for (const bool look_ahead : {false, true}) {
       for (const LuBlocking blocking :
@@ -244,7 +244,7 @@ TEST_F(CroutLuTest, EveryWayOfCuttingItUp) {
   }
 }
 
-TEST_F(CroutLuTest, RectangularAsGetrf) {
+TEST_F(CroutLuTest, MatchesGetrfForRectangularMatrices) {
   struct Shape {
     int64_t m;
     int64_t n;
@@ -268,7 +268,7 @@ TEST_F(CroutLuTest, RectangularAsGetrf) {
 
 // The first panels have more rows than a cluster holds; later panels of the same matrix fit. A GPU
 // without clusters uses the grid for all panels.
-TEST_F(CroutLuTest, PanelsOnAGridInsideLookAhead) {
+TEST_F(CroutLuTest, FactorsPanelsOnAGridDuringLookAhead) {
   for (const LuBlocking& blocking : {LuBlocking{64, kAll, 0, true, false},
                                      LuBlocking{64, kAll, kSomeRightLooking, true, false, kNone},
                                      LuBlocking{96, kNone, 0, true, false}}) {
@@ -322,11 +322,13 @@ void CroutLuTest::PivotsWithoutAReciprocal() {
   }
 }
 
-TEST_F(CroutLuTest, Float64PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<double>(); }
-TEST_F(CroutLuTest, Float32PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<float>(); }
+TEST_F(CroutLuTest, DividesByFloat64PivotsWithoutAReciprocal) {
+  PivotsWithoutAReciprocal<double>();
+}
+TEST_F(CroutLuTest, DividesByFloat32PivotsWithoutAReciprocal) { PivotsWithoutAReciprocal<float>(); }
 
 // The inverse of L is large, so products with it would be inaccurate.
-TEST_F(CroutLuTest, SubstitutesWhereAnInverseIsLarge) {
+TEST_F(CroutLuTest, SubstitutesIfAnInverseIsLarge) {
   constexpr int64_t kOrder = 200;
   HostMatrix a = testing::RandomMatrix(kOrder, kOrder, 13);
   for (int64_t j = 0; j < 64; ++j) {

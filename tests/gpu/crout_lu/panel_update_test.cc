@@ -190,7 +190,7 @@ void PanelUpdateTest::ExpectSolvedAndSubtracted(const Shape& shape) {
   EXPECT_TRUE(SameBits(subtracted, subtract_leaves));
 }
 
-TEST_F(PanelUpdateTest, AsOnTheHost) {
+TEST_F(PanelUpdateTest, MatchesTheHost) {
   for (const Shape& shape : kShapes) {
     ExpectSolvedAndSubtracted<double>(shape);
     ExpectSolvedAndSubtracted<float>(shape);
@@ -209,7 +209,7 @@ void PanelUpdateTest::ExpectNothingAfterAHalt(const Shape& shape) {
   EXPECT_TRUE(SameBits(sent.Get(), problem.a));
 }
 
-TEST_F(PanelUpdateTest, NothingAfterAHalt) {
+TEST_F(PanelUpdateTest, DoesNothingAfterAHalt) {
   for (const Shape& shape : kShapes) {
     ExpectNothingAfterAHalt<double>(shape);
     ExpectNothingAfterAHalt<float>(shape);
@@ -234,7 +234,7 @@ void PanelUpdateTest::ExpectSameBitsWithOverlap(const Shape& shape) {
   EXPECT_TRUE(SameBits(run(true), run(false)));
 }
 
-TEST_F(PanelUpdateTest, OverlapChangesNothing) {
+TEST_F(PanelUpdateTest, GivesTheSameBitsWithOverlap) {
   for (const Shape& shape : kShapes) {
     ExpectSameBitsWithOverlap<double>(shape);
     ExpectSameBitsWithOverlap<float>(shape);

@@ -116,20 +116,24 @@ void GpuProductionTest::FactorsAndSolves(int64_t n) {
 }
 
 // Panels have two blocks while enough columns are left: only the first panels, or most panels.
-TEST_F(GpuProductionTest, Float64PanelsOfTwoBlocks) {
+TEST_F(GpuProductionTest, FactorsFloat64PanelsOfTwoBlocks) {
   for (const int64_t n : {12'289, 12'801, 17'000}) FactorsAndSolves<double>(n);
 }
 
-TEST_F(GpuProductionTest, Float32PanelsOfTwoBlocks) {
+TEST_F(GpuProductionTest, FactorsFloat32PanelsOfTwoBlocks) {
   for (const int64_t n : {24'577, 30'001}) FactorsAndSolves<float>(n);
 }
 
 // Panels with more rows than a cluster holds use a grid, concurrent with the look-ahead update.
-TEST_F(GpuProductionTest, Float64PanelsOnAGrid) { FactorsAndSolves<double>(33'300); }
+TEST_F(GpuProductionTest, FactorsFloat64PanelsOnAGrid) { FactorsAndSolves<double>(33'300); }
 
 // 46'400^2 > 2^31.
-TEST_F(GpuProductionTest, Float64BeyondThirtyTwoBits) { FactorsAndSolves<double>(46'400); }
-TEST_F(GpuProductionTest, Float32BeyondThirtyTwoBits) { FactorsAndSolves<float>(46'400); }
+TEST_F(GpuProductionTest, FactorsFloat64BeyondThirtyTwoBitIndices) {
+  FactorsAndSolves<double>(46'400);
+}
+TEST_F(GpuProductionTest, FactorsFloat32BeyondThirtyTwoBitIndices) {
+  FactorsAndSolves<float>(46'400);
+}
 
 }  // namespace
 }  // namespace crout::production_test

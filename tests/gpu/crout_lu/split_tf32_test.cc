@@ -88,7 +88,7 @@ class SplitTf32Test : public KernelTest {
   }
 };
 
-TEST_F(SplitTf32Test, SumsToTwentyTwoBits) {
+TEST_F(SplitTf32Test, PartsSumToTwentyTwoBits) {
   for (const int64_t rows : {1, 31, 64, 300}) {
     for (const int64_t columns : {1, 7, 32, 70}) {
       ExpectSplit(RandomVector<float>((rows + kPadding[0]) * columns, 54), rows, columns);
@@ -97,7 +97,7 @@ TEST_F(SplitTf32Test, SumsToTwentyTwoBits) {
 }
 
 // The magnitudes range from the smallest to the largest float.
-TEST_F(SplitTf32Test, NumbersOfEverySize) {
+TEST_F(SplitTf32Test, SplitsNumbersOfEveryMagnitude) {
   constexpr int64_t kColumns = 20;
   const int64_t rows = Limits::max_exponent - Limits::min_exponent + Limits::digits;
   std::vector<float> a = RandomVector<float>((rows + kPadding[0]) * kColumns, 55);
@@ -110,7 +110,7 @@ TEST_F(SplitTf32Test, NumbersOfEverySize) {
   ExpectSplit(a, rows, kColumns);
 }
 
-TEST_F(SplitTf32Test, SpecialNumbers) {
+TEST_F(SplitTf32Test, SplitsSpecialNumbers) {
   std::vector<float> a;
   for (const float x : {0.0F, 1.0F, 1 + Limits::epsilon(), 1 + 0x1p-11F, 2 - Limits::epsilon(),
                         Limits::min(), Limits::min() - Limits::denorm_min(), Limits::denorm_min(),
@@ -124,7 +124,7 @@ TEST_F(SplitTf32Test, SpecialNumbers) {
 }
 
 // The kernel replaces each complex number by the real 2 x 2 matrix that multiplies (re, im).
-TEST_F(SplitTf32Test, ComplexNumbersAsBlocksOfRealOnes) {
+TEST_F(SplitTf32Test, SplitsComplexNumbersAsRealBlocks) {
   constexpr int64_t kRows = 70;
   constexpr int64_t kColumns = 33;
   const std::vector<float> pairs = RandomVector<float>(2 * kRows * kColumns, 57);
@@ -168,7 +168,7 @@ TEST_F(SplitTf32Test, ComplexNumbersAsBlocksOfRealOnes) {
   EXPECT_TRUE(SameBits(got.low, expected.low));
 }
 
-TEST_F(SplitTf32Test, NothingAfterAHalt) {
+TEST_F(SplitTf32Test, DoesNothingAfterAHalt) {
   const Parts before = Before(300, 3);
   const Parts got = Split(RandomVector<float>((300 + kPadding[0]) * 3, 56), 300, 3, before, true);
   EXPECT_TRUE(SameBits(got.high, before.high));

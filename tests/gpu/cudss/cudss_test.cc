@@ -159,7 +159,7 @@ TEST_P(CudssTypesTest, Solves) {
   EXPECT_GT(checked, 10);
 }
 
-TEST_P(CudssTypesTest, GoesIntoTheFirstBlock) {
+TEST_P(CudssTypesTest, FitsIntoTheFirstBlock) {
   const DType dtype = GetParam();
   struct Case {
     std::string name;
@@ -188,7 +188,7 @@ TEST_P(CudssTypesTest, GoesIntoTheFirstBlock) {
 INSTANTIATE_TEST_SUITE_P(Types, CudssTypesTest, ::testing::ValuesIn(kDTypes),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
-TEST_F(CudssTest, FindsWhatMultifrontalFinds) {
+TEST_F(CudssTest, AgreesWithMultifrontal) {
   for (const int64_t m : {12, 30}) {
     const PackedSparse a = OfType(GridEntries(m, 3), m * m * m, DType::kFloat64);
     const std::shared_ptr<const Analysis> analysis = Runner::Analyzed(a.view());
@@ -230,7 +230,7 @@ TEST_F(CudssTest, GivesTheSameBitsAgainAndForEachColumn) {
   }
 }
 
-TEST_F(CudssTest, FactorsOtherValuesByTheOrderOfTheLast) {
+TEST_F(CudssTest, ReusesTheOrderingForOtherValues) {
   std::vector<SparseEntry> entries = GridEntries(16, 3);
   const PackedSparse a = OfType(entries, 4096, DType::kFloat64);
   const std::shared_ptr<const Analysis> analysis = Runner::Analyzed(a.view());
@@ -260,7 +260,7 @@ TEST_F(CudssTest, SolvesMatricesThatNeedMatching) {
 }
 
 // Two rows are equal, so the matrix is singular; its structure is not.
-TEST_F(CudssTest, ASingularMatrixHasPerturbedPivots) {
+TEST_F(CudssTest, ReportsPerturbedPivotsOfASingularMatrix) {
   HostMatrix dense = RandomMatrix(40, 40, 5);
   for (int64_t j = 0; j < 40; ++j) dense[7 + j * 40] = dense[23 + j * 40];
   const PackedSparse a = OfType(EntriesOf(dense, 40), 40, DType::kFloat64);
@@ -268,7 +268,7 @@ TEST_F(CudssTest, ASingularMatrixHasPerturbedPivots) {
   EXPECT_GT(factor.summary.sparse->numeric.perturbed_pivots, 0);
 }
 
-TEST_F(CudssTest, StaysWhereItIs) {
+TEST_F(CudssTest, RefusesToMoveTheFactor) {
   const PackedSparse a = OfType(GridEntries(12, 2), 144, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_->Make(a.view()));
   EXPECT_TRUE(factor.parts.is_fixed());
@@ -281,7 +281,7 @@ TEST_F(CudssTest, StaysWhereItIs) {
               FailsWith(absl::StatusCode::kUnimplemented, "computes no determinant"));
 }
 
-TEST_F(CudssTest, ATooSmallBlockReportsTheRequiredSize) {
+TEST_F(CudssTest, ReportsTheRequiredSizeOfATooSmallBlock) {
   const PackedSparse a = OfType(GridEntries(16, 3), 4096, DType::kFloat64);
   const std::shared_ptr<const Analysis> analysis = Runner::Analyzed(a.view());
   const SparseLu& lu = *MethodOf(Gpu(), "cudss").lu;
@@ -311,7 +311,7 @@ TEST_F(CudssTest, ATooSmallBlockReportsTheRequiredSize) {
   EXPECT_TRUE(fits);
 }
 
-TEST_F(CudssTest, StopsBetweenPhasesAndGivesEverythingBack) {
+TEST_F(CudssTest, StopsBetweenPhasesAndFreesAllMemory) {
   const PackedSparse a = OfType(GridEntries(16, 3), 4096, DType::kFloat64);
   const std::shared_ptr<const Analysis> analysis = Runner::Analyzed(a.view());
   const size_t before = PoolBytes();
@@ -332,7 +332,7 @@ TEST_F(CudssTest, StopsBetweenPhasesAndGivesEverythingBack) {
   EXPECT_EQ(PoolBytes(), before);
 }
 
-TEST_F(CudssTest, TakesNoOtherMemoryForEachFactor) {
+TEST_F(CudssTest, AllocatesNothingOutsideTheBlockForEachFactor) {
   const PackedSparse a = OfType(GridEntries(20, 3), 8000, DType::kFloat64);
   const auto beside_pool = [] {
     const DeviceMemoryStats stats = Gpu().memory_stats();
@@ -352,7 +352,7 @@ TEST_F(CudssTest, TakesNoOtherMemoryForEachFactor) {
       << "each has memory that nobody reserved: a handle of its own would hold 64 MiB";
 }
 
-TEST_F(CudssTest, FactorsAndSolvesSideBySide) {
+TEST_F(CudssTest, FactorsAndSolvesConcurrently) {
   const PackedSparse a = OfType(GridEntries(18, 3), 5832, DType::kFloat64);
   const PackedSparse b = OfType(GridEntries(70, 2), 4900, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Factorization shared, runner_->Make(a.view()));

@@ -60,7 +60,7 @@ class CostsTest : public GpuTest {
 
 // At large orders, a lower precision with corrections is much faster, unless the matrix is too
 // ill-conditioned.
-TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
+TEST_F(CostsTest, ChoosesLowerPrecisionIfItIsFaster) {
   const auto device = Make(directory_);
   const auto chosen = [&](int64_t n, double rcond) {
     FactorizeOptions wide;
@@ -78,7 +78,7 @@ TEST_F(CostsTest, LowerPrecisionIsChosenWhereItGains) {
   }
 }
 
-TEST_F(CostsTest, MeasuredOnceInBoundedTime) {
+TEST_F(CostsTest, MeasuresOnceInBoundedTime) {
   (void)Make(directory_);
   EXPECT_THAT(report_, HasSubstr("measured in"));
   EXPECT_THAT(report_, HasSubstr("stored in"));
@@ -91,7 +91,7 @@ TEST_F(CostsTest, MeasuredOnceInBoundedTime) {
   EXPECT_THAT(report_, HasSubstr("measured in"));
 }
 
-TEST_F(CostsTest, EverySolverIsMeasured) {
+TEST_F(CostsTest, MeasuresEverySolver) {
   const std::unique_ptr<Device> device = Make(directory_);
   const std::string kept = Kept();
   for (const auto& solver : device->solvers()) {
@@ -103,7 +103,7 @@ TEST_F(CostsTest, EverySolverIsMeasured) {
   }
 }
 
-TEST_F(CostsTest, PredictionsAreNearWhatIsMeasured) {
+TEST_F(CostsTest, PredictsTimesOfMethods) {
   const std::unique_ptr<Device> device = Make("");
   Bench bench(*device);
   for (const DType dtype : kDTypes) {
@@ -126,7 +126,7 @@ TEST_F(CostsTest, PredictionsAreNearWhatIsMeasured) {
   }
 }
 
-TEST_F(CostsTest, PredictionsOfSolversToo) {
+TEST_F(CostsTest, PredictsTimesOfSolvers) {
   const std::unique_ptr<Device> device = Make("");
   Bench bench(*device);
   for (const DType dtype : kDTypes) {
@@ -153,7 +153,7 @@ TEST_F(CostsTest, PredictionsOfSolversToo) {
   }
 }
 
-TEST_F(CostsTest, AutoTakesTheFastestOfThoseMeasured) {
+TEST_F(CostsTest, AutoChoosesTheFastestMeasuredMethod) {
   const std::unique_ptr<Device> device = Make("");
   for (const DType dtype : kDTypes) {
     for (const int64_t n : {256, 1024, 4096}) {

@@ -27,7 +27,7 @@ TEST_F(GpuDeviceTest, DescribesItself) {
   EXPECT_TRUE(Gpu().healthy());
 }
 
-TEST_F(GpuDeviceTest, RefusesWhatIsNotThere) {
+TEST_F(GpuDeviceTest, RefusesAnAbsentGpuAndInvalidOptions) {
   EXPECT_EQ(cuda::MakeDevice(cuda::CountCudaDevices(), cuda::Options()).status().code(),
             absl::StatusCode::kNotFound);
   cuda::Options none;
@@ -35,7 +35,7 @@ TEST_F(GpuDeviceTest, RefusesWhatIsNotThere) {
   EXPECT_EQ(cuda::MakeDevice(0, none).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(GpuDeviceTest, LackOfMemoryIsAnAnswerNotAFault) {
+TEST_F(GpuDeviceTest, StaysHealthyAfterLackOfMemory) {
   const size_t too_much = Gpu().info().memory_bytes + 1;
   auto buffer = Gpu().memory().Allocate(too_much);
   EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
@@ -48,7 +48,7 @@ TEST_F(GpuDeviceTest, LackOfMemoryIsAnAnswerNotAFault) {
   EXPECT_TRUE(factor.ok()) << factor.status();
 }
 
-TEST_F(GpuDeviceTest, FactorsSurviveTheHostTier) {
+TEST_F(GpuDeviceTest, FactorsSurviveEvictionToHostMemory) {
   constexpr int64_t kN = 300;
   Bench gpu(Gpu());
   const HostMatrix a = GalleryNamed("graded").make(kN);
@@ -97,7 +97,7 @@ bool Same(const Outcome& a, const Outcome& b) {
          a.backward_error == b.backward_error;
 }
 
-TEST_F(GpuDeviceTest, SameBitsUnderConcurrentWork) {
+TEST_F(GpuDeviceTest, GivesTheSameBitsUnderConcurrentWork) {
   for (const int64_t n : {200, 700}) {
     const HostMatrix a = GalleryNamed("random").make(n);
     for (const char* solver : {"getrs", "trsm"}) {
@@ -122,7 +122,7 @@ TEST_F(GpuDeviceTest, SameBitsUnderConcurrentWork) {
   }
 }
 
-TEST_F(GpuDeviceTest, PredictionsGrowWithTheWork) {
+TEST_F(GpuDeviceTest, PredictedTimesGrowWithTheWork) {
   for (const auto& algorithm : Gpu().algorithms()) {
     double last = 0;
     for (const int64_t n : {1, 100, 256, 1000, 5000, 20000, 60000}) {

@@ -42,7 +42,7 @@ class GpuEnvironmentTest : public GpuTest {};
 
 // Prints a digest of factors, solutions and backward errors in both types. At this order,
 // crout_lu's float32 products use TF32, and the residual uses cuBLAS.
-TEST_F(GpuEnvironmentTest, Work) {
+TEST_F(GpuEnvironmentTest, PrintsTheDigest) {
   if (getenv(kWorker) == nullptr) GTEST_SKIP() << "run by the test below";  // NOLINT: one thread
   constexpr int64_t kN = 4096;
   Bench gpu(Gpu());
@@ -72,8 +72,9 @@ TEST_F(GpuEnvironmentTest, Work) {
 // Returns the digest line that this program prints with `settings` as environment. If there is
 // none, fails the test and returns an empty string.
 std::string DigestWith(const std::string& settings) {
-  const std::string command = absl::StrCat(settings, " ", kWorker, "=1 ", "/proc/", getpid(),
-                                           "/exe --gtest_filter=GpuEnvironmentTest.Work 2>&1");
+  const std::string command =
+      absl::StrCat(settings, " ", kWorker, "=1 ", "/proc/", getpid(),
+                   "/exe --gtest_filter=GpuEnvironmentTest.PrintsTheDigest 2>&1");
   FILE* output = popen(command.c_str(), "r");
   EXPECT_NE(output, nullptr);
   std::string digest;
@@ -88,7 +89,7 @@ std::string DigestWith(const std::string& settings) {
   return digest;
 }
 
-TEST_F(GpuEnvironmentTest, ChangesNoBit) {
+TEST_F(GpuEnvironmentTest, GivesTheSameBitsInEveryEnvironment) {
   std::string cleared;
   std::string raised;
   std::string lowered;

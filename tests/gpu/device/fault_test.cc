@@ -9,7 +9,7 @@ namespace {
 
 class FaultTest : public GpuTest {};
 
-TEST_F(FaultTest, StickyErrorEndsTheHealth) {
+TEST_F(FaultTest, StickyErrorMakesTheDeviceUnhealthy) {
   Bench bench(Gpu());
   auto waiting = Gpu().CreateContext();
   ASSERT_TRUE(waiting.ok());

@@ -118,7 +118,7 @@ void LimitsTest::ExpectSolves(const Factorization& factor) {
   }
 }
 
-TEST_P(LimitsTest, EveryOfferedMethodFactorsAndItsFactorsSolve) {
+TEST_P(LimitsTest, FactorsAndSolvesWithEveryAvailableMethod) {
   for (const auto& algorithm : device_->algorithms()) {
     for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
       for (const int64_t n : {3, 200, 1100}) ExpectFactors(*algorithm, n, dtype);
@@ -127,7 +127,7 @@ TEST_P(LimitsTest, EveryOfferedMethodFactorsAndItsFactorsSolve) {
 }
 
 // The matrix has more rows than clusters of 2 and 8 blocks hold, and uses look-ahead.
-TEST_P(LimitsTest, LargerMatricesByCroutLu) {
+TEST_P(LimitsTest, CroutLuFactorsLargerMatrices) {
   auto ours = FindAlgorithm(*device_, "crout_lu", DType::kFloat64, 1);
   ASSERT_TRUE(ours.ok()) << ours.status();
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
@@ -136,7 +136,7 @@ TEST_P(LimitsTest, LargerMatricesByCroutLu) {
   }
 }
 
-TEST_P(LimitsTest, AutoTakesAMethodThatTakesTheMatrix) {
+TEST_P(LimitsTest, AutoChoosesAMethodThatSupportsTheMatrix) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     for (const int64_t n : {10, 1000, 10000, 100000}) {
       auto chosen = FindAlgorithm(*device_, "auto", dtype, n);
@@ -147,14 +147,14 @@ TEST_P(LimitsTest, AutoTakesAMethodThatTakesTheMatrix) {
   }
 }
 
-TEST_P(LimitsTest, WhatDoesNotFitIsNotOffered) {
+TEST_P(LimitsTest, OmitsMethodsThatDoNotFit) {
   EXPECT_EQ(FindAlgorithm(*device_, "icmpp", DType::kFloat64, 10).ok(), GetParam().searches);
   for (const char* name : {"getrf", "crout_lu", "pcm", "pcmpp", "block_lu", "icm"}) {
     EXPECT_TRUE(FindAlgorithm(*device_, name, DType::kFloat64, 10).ok()) << name;
   }
 }
 
-TEST_P(LimitsTest, SectionsAsLargeAsTheMemory) {
+TEST_P(LimitsTest, FactorsSectionsLimitedBySharedMemory) {
   for (const char* name : {"icm", "icmpp"}) {
     auto found = FindAlgorithm(*device_, name, DType::kFloat64, 10);
     if (!found.ok()) continue;
@@ -164,7 +164,7 @@ TEST_P(LimitsTest, SectionsAsLargeAsTheMemory) {
   }
 }
 
-TEST_P(LimitsTest, TooLargeForThePanelsIsRefusedWithItsLimit) {
+TEST_P(LimitsTest, RefusesMatricesTooLargeForThePanels) {
   auto ours = FindAlgorithm(*device_, "pcmpp", DType::kFloat64, 10);
   ASSERT_TRUE(ours.ok());
   const auto refused = (*ours)->WorkspaceBytes(DType::kFloat64, int64_t{1} << 20, {});
@@ -176,7 +176,7 @@ TEST_P(LimitsTest, TooLargeForThePanelsIsRefusedWithItsLimit) {
 INSTANTIATE_TEST_SUITE_P(Gpus, LimitsTest, ::testing::ValuesIn(kLesserGpus),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-TEST(DeviceLimitsTest, SizesFitWhatIsThere) {
+TEST(DeviceLimitsTest, ComputesSizesThatFitIntoSharedMemory) {
   DeviceLimits limits;
   limits.shared_bytes = size_t{227} << 10;  // Hopper and Blackwell
   EXPECT_EQ(MaxInvertedOrder(DType::kFloat64, limits), kMaxInvertedOrder);

@@ -77,7 +77,7 @@ TEST(GpuPluginTest, LeavesSmallStacksUsable) {
   pthread_attr_destroy(&attributes);
 }
 
-TEST(GpuPluginTest, RefusesAGpuThatIsNotThere) {
+TEST(GpuPluginTest, RefusesAnAbsentGpu) {
   const auto device = cuda::MakeDevice(cuda::CountCudaDevices(), cuda::Options());
   EXPECT_TRUE(absl::IsNotFound(device.status()) || absl::IsUnavailable(device.status()))
       << device.status();

@@ -57,7 +57,7 @@ std::vector<std::byte> Roundtrip(Device& device, const std::vector<std::byte>& b
   return bench.Get<std::byte>(destination);
 }
 
-TEST_F(UploadTest, ArrivesWhole) {
+TEST_F(UploadTest, UploadsAllBytes) {
   const size_t block = cuda::Options().upload_block_bytes;
   for (const size_t size :
        {size_t{1}, size_t{4096}, block - 1, block, block + 1, 9 * block + 12345}) {
@@ -68,7 +68,7 @@ TEST_F(UploadTest, ArrivesWhole) {
   }
 }
 
-TEST_F(UploadTest, ManySideBySideShareFewBlocks) {
+TEST_F(UploadTest, SharesFewBlocksAmongManyUploads) {
   cuda::Options options;
   options.upload_block_bytes = 64 << 10;
   options.upload_blocks = 3;
@@ -87,7 +87,7 @@ TEST_F(UploadTest, ManySideBySideShareFewBlocks) {
   EXPECT_EQ(whole, 8);
 }
 
-TEST_F(UploadTest, ReservesNoMoreThanIsLeft) {
+TEST_F(UploadTest, ReservesNoMoreThanTheRemainingBytes) {
   Bench bench(Gpu());
   const Buffer destination = bench.Allocate(1000);
   auto uploader = Gpu().StartUpload({destination.data(), 1000});
@@ -124,7 +124,7 @@ TEST_F(UploadTest, JoinWaitsForTheLastCopies) {
   }
 }
 
-TEST_F(UploadTest, AbandonedUploadsGiveTheirBlocksBack) {
+TEST_F(UploadTest, AbandonedUploadsReturnTheirBlocks) {
   cuda::Options options;
   options.upload_block_bytes = 64 << 10;
   options.upload_blocks = 2;
@@ -179,7 +179,7 @@ TEST_F(UploadTest, ReservingAgainWhileWaitingLosesNoBlock) {
   }
 }
 
-TEST_F(UploadTest, UploaderMayDieInItsOwnCallback) {
+TEST_F(UploadTest, AllowsDestroyingAnUploaderInItsCallback) {
   cuda::Options options;
   options.upload_block_bytes = 64 << 10;
   options.upload_blocks = 1;

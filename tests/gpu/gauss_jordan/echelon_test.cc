@@ -45,7 +45,7 @@ class GpuEchelonTest : public GpuTest {
   }
 };
 
-TEST_F(GpuEchelonTest, HasTheHostsRankPivotsAndForm) {
+TEST_F(GpuEchelonTest, MatchesTheHostsRankPivotsAndForm) {
   struct Shape {
     int64_t rows, cols, rank, augmented;
   };
@@ -96,7 +96,7 @@ TEST_F(GpuEchelonTest, MeasuresGrowth) {
   EXPECT_EQ(augmented->form.growth, 1);
 }
 
-TEST_F(GpuEchelonTest, ToleranceRowsAndStop) {
+TEST_F(GpuEchelonTest, SupportsToleranceRowMajorAndStop) {
   const HostMatrix a{1, 0, 0, 1e-3};
   EchelonOptions options;
   for (const auto& [tolerance, rank] : {std::pair{0.0, 2}, {1e-2, 1}, {1.0, 0}}) {

@@ -102,7 +102,7 @@ TEST_F(GaussJordanTest, SolvesForEveryNumberOfRightHandSides) {
   }
 }
 
-TEST_F(GaussJordanTest, InvertsWhatHasAKnownInverse) {
+TEST_F(GaussJordanTest, InvertsMatricesWithKnownInverses) {
   for (const DType dtype : kTypes) {
     for (const int64_t n : {3, 33, 300, 1089}) {
       SCOPED_TRACE(n);
@@ -128,7 +128,7 @@ TEST_F(GaussJordanTest, InvertsWhatHasAKnownInverse) {
   }
 }
 
-TEST_F(GaussJordanTest, NamesTheColumnWithoutAPivot) {
+TEST_F(GaussJordanTest, ReportsColumnWithoutPivot) {
   for (const int64_t n : {1, 5, 33, 257, 600}) {
     for (const char* kind :
          {"zero", "zero_first_column", "zero_last_column", "zero_half_columns"}) {
@@ -142,7 +142,7 @@ TEST_F(GaussJordanTest, NamesTheColumnWithoutAPivot) {
   }
 }
 
-TEST_F(GaussJordanTest, TheSameBitsTwice) {
+TEST_F(GaussJordanTest, GivesTheSameBitsTwice) {
   constexpr int64_t kN = 700;
   const HostMatrix a = GalleryNamed("random").make(kN);
   const HostMatrix b = RandomMatrix(kN, 65, 2);

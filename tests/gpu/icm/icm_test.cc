@@ -116,7 +116,7 @@ TEST_F(GpuIcmTest, PublishedMatricesPassLapacksRatioByEveryRule) {
   }
 }
 
-TEST_F(GpuIcmTest, GalleryPassesWhereTheHostDoes) {
+TEST_F(GpuIcmTest, PassesTheGalleryWhereverTheHostDoes) {
   for (const testing::GalleryKind& kind : testing::Gallery()) {
     for (const int64_t n : {1, 2, 3, 10, 33, 129}) {
       for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
@@ -138,7 +138,7 @@ TEST_F(GpuIcmTest, GalleryPassesWhereTheHostDoes) {
   }
 }
 
-TEST_F(GpuIcmTest, SectionsOfAnySize) {
+TEST_F(GpuIcmTest, SupportsSectionsOfEverySize) {
   for (const int64_t n : {100, 558}) {
     const HostMatrix a = Cejka(n);
     const HostMatrix dominant = Dominant(n);
@@ -159,7 +159,7 @@ TEST_F(GpuIcmTest, SectionsOfAnySize) {
   }
 }
 
-TEST_F(GpuIcmTest, SynchronousSweepsAreAsManyAsPredicted) {
+TEST_F(GpuIcmTest, NeedsThePredictedNumberOfSynchronousSweeps) {
   constexpr int64_t kN = 300;
   const HostMatrix a = Dominant(kN);
   for (const int64_t section : {32, 64, 96}) {
@@ -178,7 +178,7 @@ TEST_F(GpuIcmTest, SynchronousSweepsAreAsManyAsPredicted) {
 
 // The report counts executed sweeps. With the interval rule, these are the sweeps up to the first
 // bad element. The following search by columns is not a sweep (decision 0007).
-TEST_F(GpuIcmTest, TheIntervalRuleSweepsToTheFirstBadElementThenSearches) {
+TEST_F(GpuIcmTest, IntervalRuleSweepsToTheFirstBadElementThenSearches) {
   constexpr int64_t kN = 200;
   int runs = 0;
   int exact = 0;
@@ -219,7 +219,7 @@ TEST_F(GpuIcmTest, TheIntervalRuleSweepsToTheFirstBadElementThenSearches) {
   EXPECT_LT(searched, runs);
 }
 
-TEST_F(GpuIcmTest, SectionsThatWereSearchedReportNoSweeps) {
+TEST_F(GpuIcmTest, ReportsNoSweepsOfSearchedSections) {
   auto factor = Factor(Cejka(200), 200, Options(DType::kFloat64));
   ASSERT_TRUE(factor.ok()) << factor.status();
   const IterationReport& report = *factor->summary.iterations;
@@ -238,7 +238,7 @@ TEST_F(GpuIcmTest, SectionsThatWereSearchedReportNoSweeps) {
   EXPECT_EQ(report.variant, MethodVariant::kFast);
 }
 
-TEST_F(GpuIcmTest, TheAbsoluteToleranceServesTheFastVariant) {
+TEST_F(GpuIcmTest, AppliesAbsoluteToleranceInFastVariant) {
   constexpr int64_t kN = 300;
   const HostMatrix a = Dominant(kN);
   FactorizeOptions options = Options(DType::kFloat64, "icm");
@@ -249,7 +249,7 @@ TEST_F(GpuIcmTest, TheAbsoluteToleranceServesTheFastVariant) {
   EXPECT_LT(Total(loose->summary.iterations->sweeps), Total(exact->summary.iterations->sweeps) / 2);
 }
 
-TEST_F(GpuIcmTest, WithoutPivotingAZeroDiagonalIsInfo) {
+TEST_F(GpuIcmTest, ReportsZeroDiagonalWithoutPivoting) {
   HostMatrix a = Dominant(70);
   a[0] = 0;
   auto factor = Factor(a, 70, Options(DType::kFloat64, "icm"));
@@ -257,7 +257,7 @@ TEST_F(GpuIcmTest, WithoutPivotingAZeroDiagonalIsInfo) {
   EXPECT_EQ(factor->summary.info, 1);
 }
 
-TEST_F(GpuIcmTest, BeyondTheSweepLimitIsAborted) {
+TEST_F(GpuIcmTest, AbortsAtSweepLimit) {
   for (const char* algorithm : {"icm", "icmpp"}) {
     FactorizeOptions options = Options(DType::kFloat64, algorithm);
     options.parameters.sweep_limit = 5;
@@ -266,7 +266,7 @@ TEST_F(GpuIcmTest, BeyondTheSweepLimitIsAborted) {
   }
 }
 
-TEST_F(GpuIcmTest, OverflowIsAnErrorWithItsPosition) {
+TEST_F(GpuIcmTest, ReportsPositionOfOverflow) {
   HostMatrix a = testing::RandomMatrix(40, 40, 3);
   a[0] = 1e-300;
   for (int64_t i = 1; i < 40; ++i) a[i] = a[i * 40] = 1e200;
@@ -274,7 +274,7 @@ TEST_F(GpuIcmTest, OverflowIsAnErrorWithItsPosition) {
   EXPECT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument) << factor.status();
 }
 
-TEST_F(GpuIcmTest, SameBitsTwice) {
+TEST_F(GpuIcmTest, GivesTheSameBitsTwice) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     const HostMatrix a = Cejka(558);
     auto one = Factor(a, 558, Options(dtype));
@@ -285,7 +285,7 @@ TEST_F(GpuIcmTest, SameBitsTwice) {
   }
 }
 
-TEST_F(GpuIcmTest, PivotsAreTheHosts) {
+TEST_F(GpuIcmTest, ChoosesTheHostsPivots) {
   for (const int64_t n : {33, 257, 558}) {
     const HostMatrix a = Cejka(n);
     auto factor = Factor(a, n, Options(DType::kFloat64, PivotRule::kPartial));
@@ -315,7 +315,7 @@ class GpuIcmWarmTest : public GpuIcmTest {
   }
 };
 
-TEST_F(GpuIcmWarmTest, FewerSweepsSameAccuracy) {
+TEST_F(GpuIcmWarmTest, NeedsFewerSweepsForTheSameAccuracy) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     const double tolerance = dtype == DType::kFloat64 ? 1e-14 : 1e-6;
     for (const int64_t n : {5, 33, 257, 558}) {
@@ -342,7 +342,7 @@ TEST_F(GpuIcmWarmTest, FewerSweepsSameAccuracy) {
 
 // The start's pivots are unsuitable for the new matrix. The device detects this and searches for
 // new pivots.
-TEST_F(GpuIcmWarmTest, UselessStartsGiveTheSameAccuracy) {
+TEST_F(GpuIcmWarmTest, GivesTheSameAccuracyWithUselessStarts) {
   for (const int64_t n : {33, 257, 558}) {
     for (const char* from : {"getrf", "icmpp"}) {
       for (const PivotRule rule :
@@ -369,7 +369,7 @@ TEST_F(GpuIcmWarmTest, UselessStartsGiveTheSameAccuracy) {
 }
 
 // The matrix is diagonally dominant only after the start's permutation of its rows.
-TEST_F(GpuIcmWarmTest, TheStartsPermutationComesFirst) {
+TEST_F(GpuIcmWarmTest, AppliesThePermutationOfTheStartFirst) {
   constexpr int64_t kN = 558;
   const auto shuffled = [](const HostMatrix& a) {
     HostMatrix out(a.size());

@@ -87,7 +87,7 @@ class GpuPublishedIcmTest : public GpuTest {
   std::unique_ptr<Bench> gpu_;
 };
 
-TEST_F(GpuPublishedIcmTest, SharedMatricesHaveThePublishedMaps) {
+TEST_F(GpuPublishedIcmTest, MatchesThePublishedMapsOfSharedMatrices) {
   if (!testing::MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   int found = 0;
   for (const testing::RealMatrix& real : testing::RealMatrixIndex()) {
@@ -104,7 +104,7 @@ TEST_F(GpuPublishedIcmTest, SharedMatricesHaveThePublishedMaps) {
   EXPECT_GE(found, 9);
 }
 
-TEST_F(GpuPublishedIcmTest, DenseMatricesBlocksSectionsAndRules) {
+TEST_F(GpuPublishedIcmTest, MatchesTheHostForBlocksSectionsAndRules) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     for (const int64_t n : {1, 33, 129, 558}) {
       const HostMatrix a = testing::Rounded(Dense(n), dtype);
@@ -122,7 +122,7 @@ TEST_F(GpuPublishedIcmTest, DenseMatricesBlocksSectionsAndRules) {
   }
 }
 
-TEST_F(GpuPublishedIcmTest, TolerancesLimitsAndSingularMatrices) {
+TEST_F(GpuPublishedIcmTest, MatchesTheHostForTolerancesLimitsAndSingularMatrices) {
   constexpr int64_t kN = 200;
   HostMatrix a = testing::GalleryNamed("diagonally_dominant").make(kN);
   for (const double tolerance : {1e-10, 1e-5, 1e-2, 0.1, 1.0}) {
@@ -142,7 +142,7 @@ TEST_F(GpuPublishedIcmTest, TolerancesLimitsAndSingularMatrices) {
   }
 }
 
-TEST_F(GpuPublishedIcmTest, ComplexMatricesAndStarts) {
+TEST_F(GpuPublishedIcmTest, MatchesTheHostForComplexMatricesAndStarts) {
   constexpr int64_t kN = 129;
   const HostMatrix a = Dense(kN);
   FactorizeOptions options = Options(Gpu(), DType::kFloat64, "icmpp");

@@ -247,7 +247,7 @@ TEST_F(IrrBlocksTest, Gemm) {
 }
 
 // One column has more tiles than a grid has blocks in one dimension.
-TEST_F(IrrBlocksTest, GemmOfMoreTilesThanAGridHas) {
+TEST_F(IrrBlocksTest, GemmWithMoreTilesThanBlocksInAGrid) {
   constexpr int kRows = 65536 * 64 + 5;
   Member<float> a{kRows, 1, std::vector<float>(kRows)};
   for (int i = 0; i < kRows; ++i) a(i, 0) = static_cast<float>(i % 1000);

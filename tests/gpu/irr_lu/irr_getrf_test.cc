@@ -114,11 +114,11 @@ class IrrGetrfTest : public IrrLuTest {
   }
 };
 
-TEST_F(IrrGetrfTest, RandomMix) {
+TEST_F(IrrGetrfTest, FactorsMixedShapes) {
   ForTypes([](auto x) { ExpectFactors<decltype(x)>(MixedShapes(IsWatched())); });
 }
 
-TEST_F(IrrGetrfTest, AllEqual) {
+TEST_F(IrrGetrfTest, FactorsMembersOfEqualShape) {
   ForTypes([](auto x) {
     for (const int64_t n : {1, 4, 32, 70}) {
       ExpectFactors<decltype(x)>(std::vector<MatrixShape>(IsWatched() ? 5 : 40, {n, n}));
@@ -126,21 +126,21 @@ TEST_F(IrrGetrfTest, AllEqual) {
   });
 }
 
-TEST_F(IrrGetrfTest, OfNothing) {
+TEST_F(IrrGetrfTest, AcceptsEmptyBatches) {
   EXPECT_TRUE(Factored<double>({}).empty());
   for (const auto& factor : Factored(RandomMembers<double>({{0, 0}, {5, 0}, {0, 2000}}))) {
     EXPECT_EQ(factor.info, 0);
   }
 }
 
-TEST_F(IrrGetrfTest, OneHugeAmongTiny) {
+TEST_F(IrrGetrfTest, FactorsOneLargeMemberAmongSmallOnes) {
   std::vector<MatrixShape> shapes(IsWatched() ? 20 : 300, {3, 3});
   shapes[shapes.size() / 2] = {530, IsWatched() ? 150 : 530};
   ForTypes([&](auto x) { ExpectFactors<decltype(x)>(shapes); });
 }
 
 // Members that are too large for one block of threads use a grid.
-TEST_F(IrrGetrfTest, MembersOfAGrid) {
+TEST_F(IrrGetrfTest, FactorsLargeMembersWithAGrid) {
   std::vector<MatrixShape> shapes = {{1100, 70}, {1030, 1040}, {60, 1200}, {200, 1025},
                                      {33, 33},   {2100, 40},   {7, 7}};
   if (IsWatched()) shapes = {{1100, 40}, {33, 33}, {60, 1030}, {7, 7}};
@@ -168,7 +168,7 @@ TEST_F(IrrGetrfTest, AMemberHasTheSameBitsInAnyBatch) {
   });
 }
 
-TEST_F(IrrGetrfTest, SingularMembersAreFactoredAndDoNotAffectOthers) {
+TEST_F(IrrGetrfTest, FactorsSingularMembersWithoutAffectingOthers) {
   ForTypes([](auto x) {
     using T = decltype(x);
     std::vector<int64_t> orders = {1, 6, 17, 32, 80, 130};
@@ -187,7 +187,7 @@ TEST_F(IrrGetrfTest, SingularMembersAreFactoredAndDoNotAffectOthers) {
 }
 
 // The largest elements, all of them equal, are already on the diagonal.
-TEST_F(IrrGetrfTest, PivotsOnTheDiagonalStay) {
+TEST_F(IrrGetrfTest, DoesNotExchangePivotsOnTheDiagonal) {
   for (const int64_t n : {7, 32, 64, 150}) {
     Member<double> a = testing::RandomMember<double>(n, n, 5);
     for (int64_t i = 0; i < n; ++i) a(i, i) = static_cast<double>(n);
@@ -197,7 +197,7 @@ TEST_F(IrrGetrfTest, PivotsOnTheDiagonalStay) {
   }
 }
 
-TEST_F(IrrGetrfTest, OfEqualCandidatesTheFirstIsThePivot) {
+TEST_F(IrrGetrfTest, ChoosesFirstOfEqualCandidates) {
   for (const int64_t n : {9, 32, 64, 150}) {
     Member<double> a{n, n, std::vector<double>(n * n)};  // every column has ties
     for (int64_t j = 0; j < n; ++j) {
@@ -209,7 +209,7 @@ TEST_F(IrrGetrfTest, OfEqualCandidatesTheFirstIsThePivot) {
   }
 }
 
-TEST_F(IrrGetrfTest, PivotsWithoutAReciprocal) {
+TEST_F(IrrGetrfTest, DividesByPivotsWithoutAReciprocal) {
   using Limits = std::numeric_limits<double>;
   for (const double pivot : {Limits::denorm_min(), Limits::max()}) {
     for (const int64_t n : {8, 40}) {
@@ -226,7 +226,7 @@ TEST_F(IrrGetrfTest, PivotsWithoutAReciprocal) {
   }
 }
 
-TEST_F(IrrGetrfTest, NanAndInfStayAndDoNotAffectOthers) {
+TEST_F(IrrGetrfTest, KeepsNanAndInfWithoutAffectingOthers) {
   ForTypes([](auto x) {
     using T = decltype(x);
     using Limits = std::numeric_limits<RealPart<T>>;
@@ -256,7 +256,7 @@ TEST_F(IrrGetrfTest, NanAndInfStayAndDoNotAffectOthers) {
 // Factors Newton matrices of three mechanisms of combustion chemistry in one batch. Compares the
 // pivots with the host's, unless the host's pivots change when each element is perturbed by a few
 // roundoffs.
-TEST_F(IrrGetrfTest, SeqPeleAsOneBatch) {
+TEST_F(IrrGetrfTest, FactorsSeqPeleAsOneBatch) {
   std::vector<Member<double>> members = testing::SeqPele();
   if (members.empty()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   if (IsWatched()) {  // some of each mechanism

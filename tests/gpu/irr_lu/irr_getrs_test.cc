@@ -118,7 +118,7 @@ class IrrGetrsTest : public IrrLuTest {
   }
 };
 
-TEST_F(IrrGetrsTest, MixedSizesAndColumns) {
+TEST_F(IrrGetrsTest, SolvesMixedSizesAndNumbersOfColumns) {
   ExpectSolves<float>();
   ExpectSolves<double>();
   ExpectSolves<std::complex<float>>();
@@ -133,7 +133,7 @@ TEST_F(IrrGetrsTest, AMemberHasTheSameBitsInAnyBatch) {
   ExpectSameBitsInAnyBatch<std::complex<double>>();
 }
 
-TEST_F(IrrGetrsTest, SingularMembersAreNan) {
+TEST_F(IrrGetrsTest, ReturnsNanForSingularMembers) {
   std::vector<int64_t> orders = {3, 50, 1030};
   if (IsWatched()) orders = {3, 50};
   for (const int64_t n : orders) {
@@ -150,7 +150,7 @@ TEST_F(IrrGetrsTest, SingularMembersAreNan) {
 }
 
 // A member without right-hand sides may have any shape.
-TEST_F(IrrGetrsTest, RectangularMembersWithoutColumns) {
+TEST_F(IrrGetrsTest, AcceptsRectangularMembersWithoutRightHandSides) {
   const auto a = RandomMembers<double>({{9, 4}, {4, 9}, {90, 40}, {10, 10}});
   GpuFactors<double> factors(a);
   const auto x =

@@ -69,7 +69,7 @@ class LargeMembersTest : public GpuTest {
   }
 };
 
-TEST_F(LargeMembersTest, HaveTheirOwnBitsInAnyBatch) {
+TEST_F(LargeMembersTest, GivesTheSameBitsInAnyBatch) {
   ExpectOwnBits<double>();
   ExpectOwnBits<std::complex<float>>();
 }
@@ -90,7 +90,7 @@ TEST_F(LargeMembersTest, ASingularMemberDoesNotAffectOthers) {
 
 // Stops in the first panel of the first lane, in the first panel of a later lane, or while all
 // lanes run.
-TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
+TEST_F(LargeMembersTest, FreesAllMemoryWhenStopped) {
   BatchJobs jobs(Gpu(), Gpu().batch_lu());
   const std::vector<Member<double>> members = LargeAndSmallMembers<double>();
   ASSERT_OK_AND_ASSIGN(const FactoredBatch undisturbed, jobs.Factor(members));
@@ -113,7 +113,7 @@ TEST_F(LargeMembersTest, AStopAmidstThemGivesAllBack) {
 
 // The plan has only the batch's largest numbers of rows and columns, and assumes a member with
 // both. Each workspace has this size, so fewer members are factored at once.
-TEST_F(LargeMembersTest, TallAndWideOnesFitTheirPlan) {
+TEST_F(LargeMembersTest, FactorsTallAndWideMembersWithinThePlan) {
   BatchJobs jobs(Gpu(), Gpu().batch_lu());
   const std::vector<Member<float>> members = {RandomMember<float>(5000, 4000, 1),
                                               RandomMember<float>(4000, 5000, 2)};
@@ -129,7 +129,7 @@ TEST_F(LargeMembersTest, TallAndWideOnesFitTheirPlan) {
 }
 
 // A batch runs on its own stream while all other streams are in use.
-TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
+TEST_F(LargeMembersTest, ConcurrentBatchesDoNotAffectEachOther) {
   const std::vector<Member<double>> members = LargeAndSmallMembers<double>();
   const std::vector<Rhs<double>> systems = SystemsOf(members);
   std::vector<SolvedBatch<double>> solved(3);
@@ -153,7 +153,7 @@ TEST_F(LargeMembersTest, BatchesThatRunAtOnceDisturbNoOther) {
 
 // Each concurrently factored member needs a workspace and 32 MiB for cuBLAS. At most eight members
 // are factored concurrently, and their workspaces have at most half of the batch's bytes.
-TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
+TEST_F(LargeMembersTest, PlansTheWorkspacesOfLargeMembers) {
   constexpr size_t kOfCublas = size_t{32} << 20;
   const auto bytes = [](int64_t members, int64_t n) {
     std::vector<BatchMember> places(members);
@@ -176,7 +176,7 @@ TEST_F(LargeMembersTest, TheirWorkspacesAreCounted) {
 
 // A tall and a wide member with few columns or rows reserve no workspace for crout_lu. The batch's
 // largest numbers of rows and columns alone would be those of a large member.
-TEST_F(LargeMembersTest, ThinOnesReserveNothingForThem) {
+TEST_F(LargeMembersTest, ReservesNoWorkspaceForThinMembers) {
   std::vector<BatchMember> places(2);
   ASSERT_OK_AND_ASSIGN(
       const BatchExtent extent,

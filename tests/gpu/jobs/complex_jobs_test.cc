@@ -85,7 +85,7 @@ TEST_P(GpuComplexJobsTest, EveryMethodFactorsAndSolves) {
 }
 
 // Each method must report the determinant and condition of the host's factor, up to roundoff.
-TEST_P(GpuComplexJobsTest, DeterminantAndConditionAreTheHosts) {
+TEST_P(GpuComplexJobsTest, MatchesTheHostsDeterminantAndCondition) {
   constexpr int64_t kN = 100;
   const ComplexMatrix a = GalleryMatrix("complex_random", kN, dtype_);
   const auto factor = [&](JobRunner& runner, std::string_view method) {
@@ -110,7 +110,7 @@ TEST_P(GpuComplexJobsTest, DeterminantAndConditionAreTheHosts) {
   }
 }
 
-TEST_P(GpuComplexJobsTest, AWarmStartFromAnyFactor) {
+TEST_P(GpuComplexJobsTest, StartsFromTheFactorOfAnyMethod) {
   constexpr int64_t kN = 300;
   const ComplexMatrix before = GalleryMatrix("diagonally_dominant", kN, dtype_);
   ComplexMatrix a = before;
@@ -135,7 +135,7 @@ TEST_P(GpuComplexJobsTest, AWarmStartFromAnyFactor) {
   }
 }
 
-TEST_P(GpuComplexJobsTest, IterationsReportProgressAndStop) {
+TEST_P(GpuComplexJobsTest, IterativeMethodsReportProgressAndStop) {
   constexpr int64_t kN = 1500;
   const ComplexMatrix a = Rounded(RandomComplex(kN, kN, 9), dtype_);
   int64_t columns = 0;

@@ -85,7 +85,7 @@ TEST_F(GpuFactorizeTest, GalleryPassesLapacksRatio) {
   }
 }
 
-TEST_F(GpuFactorizeTest, LargerOrders) {
+TEST_F(GpuFactorizeTest, FactorsLargerOrders) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     CheckFactor(*gpu_, GalleryNamed("random"), 1000, dtype, Layout::kRowMajor,
                 EquilibrateMode::kAuto);
@@ -149,7 +149,7 @@ TEST_F(GpuFactorizeTest, RefusesAConversionThatOverflows) {
   EXPECT_THAT(std::string(factor.status().message()), ::testing::HasSubstr("row 3, column 4"));
 }
 
-TEST_F(GpuFactorizeTest, DeterminantAndConditionAreTheHosts) {
+TEST_F(GpuFactorizeTest, MatchesTheHostsDeterminantAndCondition) {
   Bench host(Host());
   for (const char* name : {"random", "graded", "diagonally_dominant", "condition_sqrt", "shift"}) {
     SCOPED_TRACE(name);
@@ -171,7 +171,7 @@ TEST_F(GpuFactorizeTest, DeterminantAndConditionAreTheHosts) {
   }
 }
 
-TEST_F(GpuFactorizeTest, WithoutTheMatrixLessIsKept) {
+TEST_F(GpuFactorizeTest, StoresLessWithoutTheMatrix) {
   constexpr int64_t kN = 129;
   const HostMatrix a = GalleryNamed("random").make(kN);
   FactorizeOptions options = OptionsOf(Gpu(), DType::kFloat64);

@@ -51,7 +51,7 @@ absl::StatusOr<HostMatrix> SchurOn(Bench& bench, const HostMatrix& a, int64_t n,
   return Unpacked(out.data(), s);
 }
 
-TEST_F(GpuSchurTest, ComplementsAreThoseOfTheHost) {
+TEST_F(GpuSchurTest, MatchesTheHostsComplements) {
   for (const int64_t n : {1, 2, 33, 257, 600}) {
     HostMatrix a = RandomMatrix(n, n, 1);
     // S of a diagonally dominant matrix is well-conditioned, also in float32.
@@ -76,7 +76,7 @@ TEST_F(GpuSchurTest, ComplementsAreThoseOfTheHost) {
 }
 
 // Tests SolveDirectly with every direct solver of the GPU.
-TEST_F(GpuSchurTest, DirectSolversThroughTheirPipeline) {
+TEST_F(GpuSchurTest, SolvesWithEveryDirectSolver) {
   constexpr int64_t kN = 100;
   constexpr int64_t kNrhs = 5;
   for (const auto& solver : Gpu().direct_solvers()) {

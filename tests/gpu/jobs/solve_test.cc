@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GpuComplexSolveTest,
                          ::testing::Values(DType::kComplex64, DType::kComplex128),
                          [](const auto& info) { return std::string(NameOf(info.param)); });
 
-TEST_F(GpuSolveTest, RefinementReachesTheMatrixsPrecision) {
+TEST_F(GpuSolveTest, RefinesToThePrecisionOfTheMatrix) {
   constexpr int64_t kN = 300;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
   auto factor = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor,
@@ -148,7 +148,7 @@ TEST_F(GpuSolveTest, RefinementReachesTheMatrixsPrecision) {
   EXPECT_GT(refined->summary.refinement_steps, 0);
 }
 
-TEST_F(GpuSolveTest, ErrorBoundHolds) {
+TEST_F(GpuSolveTest, BoundsTheTrueError) {
   constexpr int64_t kN = 129;
   for (const Op op : {Op::kNone, Op::kTranspose}) {
     const HostMatrix a = GalleryNamed("condition_sqrt").make(kN);
@@ -192,15 +192,17 @@ TEST_F(GpuSolveTest, RefusesASingularFactorAndABadRightHandSide) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(GpuSolveTest, MultiplesOfRightHandSidesSolveAlike) {
+TEST_F(GpuSolveTest, ScalesSolutionsWithRightHandSides) {
   testing::ExpectMultiplesOfRightHandSidesSolveAlike(Gpu());
 }
 
-TEST_F(GpuSolveTest, ComponentwiseRefinementCorrects) {
+TEST_F(GpuSolveTest, CorrectsSolutionByComponentwiseRefinement) {
   testing::ExpectComponentwiseRefinementCorrects(Gpu());
 }
 
-TEST_F(GpuSolveTest, ErrorsAtTheEndOfTheRange) { testing::ExpectErrorsAtTheEndOfTheRange(Gpu()); }
+TEST_F(GpuSolveTest, MeasuresErrorsAtTheEndOfTheRange) {
+  testing::ExpectErrorsAtTheEndOfTheRange(Gpu());
+}
 
 }  // namespace
 }  // namespace crout::solve_test

@@ -69,7 +69,7 @@ class KrylovOpsTest : public GpuAndHostTest {
 using Types = ::testing::Types<double, std::complex<double>>;
 TYPED_TEST_SUITE(KrylovOpsTest, Types);
 
-TYPED_TEST(KrylovOpsTest, AreTheHosts) {
+TYPED_TEST(KrylovOpsTest, MatchesTheHost) {
   for (const int64_t n : {1, 31, 1025}) {
     for (const int64_t count : {1, 2, 17}) {
       for (const int64_t k : {1, 3, 40}) {

@@ -66,7 +66,7 @@ TEST_F(OpsTest, ImportConvertsAndMeasures) {
   CheckImport<Complex64, Complex64>(*gpu_, *host_);
 }
 
-TEST_F(OpsTest, ImportMakesComplexOfRealAndRealOfComplex) {
+TEST_F(OpsTest, ImportConvertsBetweenRealAndComplex) {
   CheckImport<double, Complex128>(*gpu_, *host_);
   CheckImport<float, Complex128>(*gpu_, *host_);
   CheckImport<Complex128, double>(*gpu_, *host_);

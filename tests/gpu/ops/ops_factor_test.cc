@@ -55,7 +55,7 @@ void CheckInspect(Bench& gpu, Bench& host) {
   }
 }
 
-TEST_F(OpsTest, FactorStatsAreTheHosts) {
+TEST_F(OpsTest, MatchesTheHostsFactorStats) {
   CheckInspect<double>(*gpu_, *host_);
   CheckInspect<Complex128>(*gpu_, *host_);
   CheckInspect<Complex64>(*gpu_, *host_);

@@ -67,7 +67,7 @@ void CheckResiduals(Bench& gpu, Bench& host) {
   }
 }
 
-TEST_F(OpsTest, ResidualsAreTheHosts) {
+TEST_F(OpsTest, MatchesTheHostsResiduals) {
   CheckResiduals<double>(*gpu_, *host_);
   CheckResiduals<float>(*gpu_, *host_);
   CheckResiduals<Complex128>(*gpu_, *host_);
@@ -117,7 +117,7 @@ void CheckComponentwiseErrors(Bench& gpu, Bench& host) {
   expect_nan(w);
 }
 
-TEST_F(OpsTest, ComponentwiseErrorsAreTheHosts) {
+TEST_F(OpsTest, MatchesTheHostsComponentwiseErrors) {
   CheckComponentwiseErrors<double>(*gpu_, *host_);
   CheckComponentwiseErrors<Complex128>(*gpu_, *host_);
 }

@@ -46,7 +46,7 @@ void CheckScales(Bench& gpu, Bench& host, const std::vector<T>& values, Shape sh
   EXPECT_TRUE(SameBits(on_gpu.matrix, on_host.matrix));
 }
 
-TEST_F(OpsTest, ScalesAreTheHosts) {
+TEST_F(OpsTest, MatchesTheHostsScales) {
   for (const Shape shape : kShapes) {
     SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.cols);
     auto values = RandomVector<double>(shape.rows * shape.cols, 9);
@@ -100,7 +100,7 @@ void CheckColumnScales(Bench& gpu, Bench& host) {
   EXPECT_TRUE(SameBits(scales(gpu, false), scales(host, false)));
 }
 
-TEST_F(OpsTest, ColumnScalesAreTheHosts) {
+TEST_F(OpsTest, MatchesTheHostsColumnScales) {
   CheckColumnScales<double>(*gpu_, *host_);
   CheckColumnScales<Complex128>(*gpu_, *host_);
 }

@@ -13,7 +13,7 @@
 namespace crout::ops_test {
 namespace {
 
-TEST(NearTest, RejectsWhatIsFurtherAway) {
+TEST(NearTest, RejectsValuesBeyondTheTolerance) {
   EXPECT_THAT(1 + 2e-13, ::testing::Not(Near(1)));
   EXPECT_THAT(kNan, ::testing::Not(Near(1)));
 }
@@ -40,7 +40,7 @@ void CheckAdd(Bench& gpu) {
   EXPECT_TRUE(SameBits(gpu.Get<T>(x_buffer), expected));
 }
 
-TEST_F(OpsTest, AddAddsWithGaps) {
+TEST_F(OpsTest, AddsMatricesWithGaps) {
   CheckAdd<double>(*gpu_);
   CheckAdd<Complex128>(*gpu_);
 }
@@ -68,7 +68,7 @@ void CheckMultiply(Bench& gpu, Bench& host, Op op, double beta) {
   }
 }
 
-TEST_F(OpsTest, ProductsInEveryType) {
+TEST_F(OpsTest, MultipliesInEveryType) {
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     for (const double beta : {0.0, 1.0}) {
       CheckMultiply<float>(*gpu_, *host_, op, beta);
@@ -132,7 +132,7 @@ void CheckSetEntries(Bench& gpu) {
   EXPECT_EQ(set({values[0], values[0]}, {5, 5}, {6, 6}).first_contradicted, -1);
 }
 
-TEST_F(OpsTest, EntriesAreSetInEveryType) {
+TEST_F(OpsTest, SetsEntriesInEveryType) {
   CheckSetEntries<float>(*gpu_);
   CheckSetEntries<double>(*gpu_);
   CheckSetEntries<Complex64>(*gpu_);
@@ -178,14 +178,14 @@ void CheckSumValues(Bench& gpu, Bench& host) {
   EXPECT_EQ(not_real[0] >= 0, kIsComplex<T>);
 }
 
-TEST_F(OpsTest, ValuesAreSummedInEveryType) {
+TEST_F(OpsTest, SumsValuesInEveryType) {
   CheckSumValues<float>(*gpu_, *host_);
   CheckSumValues<double>(*gpu_, *host_);
   CheckSumValues<Complex64>(*gpu_, *host_);
   CheckSumValues<Complex128>(*gpu_, *host_);
 }
 
-TEST_F(OpsTest, EmptyMatricesReportZeros) {
+TEST_F(OpsTest, ReportsZerosForEmptyMatrices) {
   const Buffer some = gpu_->Put(std::vector<double>{1});
   const PackedMatrix empty{some.data(), DType::kFloat64, Layout::kRowMajor, 0, 0};
   const AnyMatrix view{some.data(), DType::kFloat64, 0, 0, 1};

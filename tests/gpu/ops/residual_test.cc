@@ -125,7 +125,7 @@ void ResidualTest::ExpectProducts(const Shape& shape, Op op, int64_t columns) {
   EXPECT_TRUE(SameBits(got.w, expected.w));
 }
 
-TEST_F(ResidualTest, ProductsAsOnTheHost) {
+TEST_F(ResidualTest, MatchesTheHostsProducts) {
   for (const Shape& shape :
        {Shape{1, 1}, Shape{32, 8}, Shape{33, 70}, Shape{300, 20}, Shape{7, 600}}) {
     for (const int64_t columns : {1, 4, 7, 10, 33}) {
@@ -177,7 +177,7 @@ TYPED_TEST_SUITE(BackwardErrorTest, Vectors);
 
 // The numbers of rows are below and above the number that a block of threads reads at once. op(A)
 // need not be square.
-TYPED_TEST(BackwardErrorTest, AsOnTheHost) {
+TYPED_TEST(BackwardErrorTest, MatchesTheHost) {
   using V = TypeParam;
   for (const Shape& shape : {Shape{1, 1}, Shape{33, 20}, Shape{300, 400}, Shape{2500, 2500}}) {
     for (const int64_t columns : {1, 3, 10}) {
@@ -204,7 +204,7 @@ TYPED_TEST(BackwardErrorTest, AsOnTheHost) {
   }
 }
 
-TYPED_TEST(BackwardErrorTest, OfSpecialNumbers) {
+TYPED_TEST(BackwardErrorTest, HandlesSpecialNumbers) {
   using V = TypeParam;
   const auto error = [](double norm, const std::vector<V>& x, const std::vector<V>& b,
                         const std::vector<V>& r, int64_t columns, bool add_rhs) {

@@ -142,7 +142,7 @@ class SparseOpsTest : public GpuTest {
 using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(SparseOpsTest, Types);
 
-TYPED_TEST(SparseOpsTest, StatisticsHaveTheBitsOfTheDenseForm) {
+TYPED_TEST(SparseOpsTest, ComputesStatisticsBitForBitLikeTheDenseForm) {
   this->ForMatrices([&](const auto& both, int64_t) {
     const bool complex = kIsComplex<TypeParam>;
     this->ExpectSameStats(both, complex ? DType::kComplex64 : DType::kFloat32);
@@ -150,7 +150,7 @@ TYPED_TEST(SparseOpsTest, StatisticsHaveTheBitsOfTheDenseForm) {
   });
 }
 
-TYPED_TEST(SparseOpsTest, FindsWhatIsNotFinite) {
+TYPED_TEST(SparseOpsTest, FindsNonFiniteEntries) {
   for (const double bad : {std::numeric_limits<double>::infinity(), kNan}) {
     ComplexMatrix a = this->Random(400, 0.1, 1);
     a[300 + 11 * 400] = bad;
@@ -160,7 +160,7 @@ TYPED_TEST(SparseOpsTest, FindsWhatIsNotFinite) {
   }
 }
 
-TYPED_TEST(SparseOpsTest, FindsWhatOverflows) {
+TYPED_TEST(SparseOpsTest, FindsOverflowingEntries) {
   if (UnitRoundoff(this->kType) > 1e-10) GTEST_SKIP() << "nothing is beyond its own type";
   ComplexMatrix a = this->Random(400, 0.1, 1);
   a[300 + 11 * 400] = -1e39;
@@ -170,7 +170,7 @@ TYPED_TEST(SparseOpsTest, FindsWhatOverflows) {
   EXPECT_EQ(this->gpu_->Wait().matrix.first_overflow, 300 + 11 * 400);
 }
 
-TYPED_TEST(SparseOpsTest, ScalesAndDenseFormsHaveTheBitsOfTheDenseForm) {
+TYPED_TEST(SparseOpsTest, ScalesAndExpandsBitForBitLikeTheDenseForm) {
   Bench& gpu = *this->gpu_;
   this->ForMatrices([&](const auto& both, int64_t n) {
     const Buffer scales[] = {gpu.Allocate(2 * n * sizeof(double)),
@@ -209,7 +209,7 @@ TYPED_TEST(SparseOpsTest, ScalesAndDenseFormsHaveTheBitsOfTheDenseForm) {
   });
 }
 
-TYPED_TEST(SparseOpsTest, ProductsAreThoseOfTheDenseForm) {
+TYPED_TEST(SparseOpsTest, MultipliesLikeTheDenseForm) {
   using V = WideType<TypeParam>;
   this->ForMatrices([&](const auto& both, int64_t n) {
     const MatrixStats stats = this->StatsOfFull(both, this->kType);
@@ -260,7 +260,7 @@ absl::StatusOr<Factorization> Factor(Bench& gpu, const ComplexMatrix& a, int64_t
       gpu.context(), *plan, gpu.Put(bytes), [] { return false; }, timings);
 }
 
-TYPED_TEST(SparseOpsTest, FactorsHaveTheBitsOfTheDenseForm) {
+TYPED_TEST(SparseOpsTest, FactorsBitForBitLikeTheDenseForm) {
   Bench& gpu = *this->gpu_;
   const bool complex = kIsComplex<TypeParam>;
   for (const int64_t n : {1, 70, 600}) {

@@ -118,7 +118,7 @@ class TypedWideRangeResidualTest : public WideRangeResidualTest {
 using Vectors = ::testing::Types<double, std::complex<double>>;
 TYPED_TEST_SUITE(TypedWideRangeResidualTest, Vectors);
 
-TYPED_TEST(TypedWideRangeResidualTest, AsOnTheHost) {
+TYPED_TEST(TypedWideRangeResidualTest, MatchesTheHost) {
   using V = TypeParam;
   for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 1}, {33, 70}, {600, 300}}) {
     for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
@@ -147,7 +147,7 @@ TYPED_TEST(TypedWideRangeResidualTest, AsOnTheHost) {
 }
 
 // A row with numbers near the end of the range must not hide the errors of other rows.
-TEST_F(WideRangeResidualTest, OfRowsFarApart) {
+TEST_F(WideRangeResidualTest, ShowsErrorsInBadlyScaledRows) {
   for (const double small : {1e-200, 1e-290}) {
     const System system{2, 2, 1, Op::kNone, 0, 0};
     // x solves the first row; its second element is wrong.
@@ -164,7 +164,7 @@ TEST_F(WideRangeResidualTest, OfRowsFarApart) {
   }
 }
 
-TYPED_TEST(TypedWideRangeResidualTest, OfRowsOfEverySizeAsOnTheHost) {
+TYPED_TEST(TypedWideRangeResidualTest, MatchesTheHostForRowsOfEveryMagnitude) {
   using V = TypeParam;
   constexpr int64_t kN = 300;
   const System system{kN, kN, 2, Op::kNone, 0, 0};
@@ -186,7 +186,7 @@ TYPED_TEST(TypedWideRangeResidualTest, OfRowsOfEverySizeAsOnTheHost) {
   }
 }
 
-TYPED_TEST(TypedWideRangeResidualTest, NanWhereAColumnIsNotFinite) {
+TYPED_TEST(TypedWideRangeResidualTest, ReturnsNanForNonFiniteColumns) {
   using V = TypeParam;
   const System system{2, 2, 2, Op::kNone, 0, 0};
   const std::vector<V> good = {1, 2, 3, 4};
@@ -201,7 +201,7 @@ TYPED_TEST(TypedWideRangeResidualTest, NanWhereAColumnIsNotFinite) {
   }
 }
 
-TEST_F(WideRangeResidualTest, NothingLeftIsNoError) {
+TEST_F(WideRangeResidualTest, ReturnsZeroErrorForZeroResidual) {
   const System system{1, 1, 1, Op::kNone, 0, 0};
   const Result<double> got = OnGpu<double>(system, {0x1p1000}, {0x1p20}, {0x1p1020});
   EXPECT_EQ(got.stats.backward_error, 0);

@@ -164,7 +164,7 @@ constexpr Addend kAddends[] = {Addend::kNone, Addend::kOther, Addend::kOut};
 
 // Uses tall, deep and square blocks. Some sizes are multiples of a tile's 16 rows. With the last
 // shape, each pass processes the maximum number of columns.
-TEST_F(BlockProductTest, WholeBlocks) {
+TEST_F(BlockProductTest, MultipliesWholeBlocks) {
   struct Shape {
     int64_t rows;
     int64_t depth;
@@ -185,7 +185,7 @@ TEST_F(BlockProductTest, WholeBlocks) {
   }
 }
 
-TEST_F(BlockProductTest, Triangles) {
+TEST_F(BlockProductTest, MultipliesTriangles) {
   int turn = 0;
   for (const int64_t order : {1, 15, 16, 17, 33, 100, 300}) {
     for (const int64_t columns : kColumns) {
@@ -205,7 +205,7 @@ TEST_F(BlockProductTest, Triangles) {
 }
 
 // Uses more columns per pass, and rows longer than the warps process at once.
-TEST_F(BlockProductTest, ALargeTriangle) {
+TEST_F(BlockProductTest, MultipliesALargeTriangle) {
   for (const BlockShape shape : {BlockShape::kLower, BlockShape::kUpper}) {
     for (const bool transposed : {false, true}) {
       for (const int64_t columns : {1, 33}) {
@@ -216,7 +216,7 @@ TEST_F(BlockProductTest, ALargeTriangle) {
   }
 }
 
-TEST_F(BlockProductTest, EveryAddend) {
+TEST_F(BlockProductTest, AddsEveryAddend) {
   for (const Addend addend : kAddends) {
     for (const bool subtract : {false, true}) {
       for (const int64_t columns : {3, 20}) {
@@ -274,7 +274,7 @@ void BlockProductTest::ExpectSameBitsWithAnEarlyStart(int64_t n, int64_t columns
   EXPECT_TRUE(SameBits(b_early, b_after));
 }
 
-TEST_F(BlockProductTest, AnEarlyStartChangesNothing) {
+TEST_F(BlockProductTest, GivesTheSameBitsWithAnEarlyStart) {
   for (const int64_t n : {17, 300, 550}) {
     for (const int64_t columns : {1, 10, 33}) {
       ExpectSameBitsWithAnEarlyStart<double>(n, columns);

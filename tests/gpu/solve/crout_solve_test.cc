@@ -80,7 +80,7 @@ std::string GpuCroutSolveTest::Check(const HostMatrix& a, const Factorization& f
 }
 
 // Blocks have 256 or 512 rows. Orders are below, at and above these sizes.
-TEST_F(GpuCroutSolveTest, EveryOrderAndNumberOfColumns) {
+TEST_F(GpuCroutSolveTest, SolvesEveryOrderAndNumberOfColumns) {
   for (const int64_t n : {1, 2, 15, 16, 17, 33, 100, 255, 256, 257, 511, 513, 1100}) {
     const HostMatrix exact = GalleryNamed("random").make(n);
     for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
@@ -98,7 +98,7 @@ TEST_F(GpuCroutSolveTest, EveryOrderAndNumberOfColumns) {
 }
 
 // Blocks have 1024 rows, except the last block with four.
-TEST_F(GpuCroutSolveTest, LargeBlocksAndManyColumns) {
+TEST_F(GpuCroutSolveTest, SolvesWithLargeBlocksAndManyColumns) {
   constexpr int64_t kOrder = 4100;
   const HostMatrix a = GalleryNamed("random").make(kOrder);
   const auto factor = Prepared(a, kOrder, DType::kFloat64);
@@ -108,7 +108,7 @@ TEST_F(GpuCroutSolveTest, LargeBlocksAndManyColumns) {
   }
 }
 
-TEST_F(GpuCroutSolveTest, GalleryIsAsAccurateAsSubstitution) {
+TEST_F(GpuCroutSolveTest, SolvesTheGalleryAsAccuratelyAsSubstitution) {
   for (const GalleryKind& kind : testing::Gallery()) {
     for (const int64_t n : {33, 300, 600}) {
       for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
@@ -125,7 +125,7 @@ TEST_F(GpuCroutSolveTest, GalleryIsAsAccurateAsSubstitution) {
   }
 }
 
-TEST_F(GpuCroutSolveTest, TheUnitDiagonalMayBeInU) {
+TEST_F(GpuCroutSolveTest, SupportsUnitDiagonalInU) {
   for (const int64_t n : {100, 600}) {
     const HostMatrix a = GalleryNamed("random").make(n);
     const auto factor = Prepared(a, n, DType::kFloat64, "icmpp");
@@ -145,7 +145,7 @@ struct Triangles {
 
 // Each triangle is L with U = I, and U with L = I. The condition numbers of all triangles but the
 // first two grow exponentially with the order.
-TEST_F(GpuCroutSolveTest, IllConditionedTrianglesFallBack) {
+TEST_F(GpuCroutSolveTest, FallsBackForIllConditionedTriangles) {
   constexpr int64_t kN = 300;
   const Triangles kinds[] = {
       {"dominant", [](int64_t i, int64_t j, double r) { return i == j ? 1 : r / kN; }, true},
@@ -182,7 +182,7 @@ TEST_F(GpuCroutSolveTest, IllConditionedTrianglesFallBack) {
 }
 
 // Condition numbers range from 100 to 1e17. The solver must be accurate where it is used.
-TEST_F(GpuCroutSolveTest, IsAccurateForAsLongAsItIsTrusted) {
+TEST_F(GpuCroutSolveTest, IsAccurateWhereverItIsUsed) {
   constexpr int64_t kN = 300;
   const HostMatrix random = RandomMatrix(kN, kN, 3);
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
@@ -213,7 +213,7 @@ TEST_F(GpuCroutSolveTest, IsAccurateForAsLongAsItIsTrusted) {
   }
 }
 
-TEST_F(GpuCroutSolveTest, SameBitsTwiceAndAfterEvictionToHostMemory) {
+TEST_F(GpuCroutSolveTest, GivesTheSameBitsTwiceAndAfterEvictionToHostMemory) {
   constexpr int64_t kN = 700;
   const auto factor = Prepared(GalleryNamed("random").make(kN), kN, DType::kFloat64);
   ASSERT_TRUE(factor.ok()) << factor.status();
@@ -234,7 +234,7 @@ TEST_F(GpuCroutSolveTest, SameBitsTwiceAndAfterEvictionToHostMemory) {
   }
 }
 
-TEST_F(GpuCroutSolveTest, NeedsAPreparedFactor) {
+TEST_F(GpuCroutSolveTest, RequiresAPreparedFactor) {
   constexpr int64_t kN = 40;
   const auto factor = gpu_->jobs().Factor(GalleryNamed("random").make(kN), kN, DType::kFloat64,
                                           Layout::kColumnMajor, OptionsOf(Gpu(), DType::kFloat64));
@@ -244,7 +244,7 @@ TEST_F(GpuCroutSolveTest, NeedsAPreparedFactor) {
   EXPECT_THAT(std::string(solved.status().message()), ::testing::HasSubstr("prepared"));
 }
 
-TEST_F(GpuCroutSolveTest, ASingularFactorIsNotPrepared) {
+TEST_F(GpuCroutSolveTest, DoesNotPrepareASingularFactor) {
   constexpr int64_t kN = 40;
   const auto factor = Prepared(GalleryNamed("zero_last_column").make(kN), kN, DType::kFloat64);
   ASSERT_TRUE(factor.ok()) << factor.status();
@@ -252,7 +252,7 @@ TEST_F(GpuCroutSolveTest, ASingularFactorIsNotPrepared) {
   EXPECT_EQ(factor->prepared().size(), 0u);
 }
 
-TEST_F(GpuCroutSolveTest, ErrorBoundAndRefinementUseIt) {
+TEST_F(GpuCroutSolveTest, ComputesErrorBoundsAndRefines) {
   constexpr int64_t kN = 600;
   const HostMatrix a = GalleryNamed("random").make(kN);
   const auto factor = Prepared(a, kN, DType::kFloat64);

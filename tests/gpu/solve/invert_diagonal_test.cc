@@ -198,7 +198,7 @@ void InvertDiagonalTest::ExpectInverses(const Shape& shape, UnitDiagonal unit) {
   EXPECT_EQ(got.scratch.blocks_done, 0U);
 }
 
-TEST_F(InvertDiagonalTest, InversesAndConditions) {
+TEST_F(InvertDiagonalTest, ComputesInversesAndConditions) {
   for (const Shape& shape : kShapes) {
     for (const UnitDiagonal unit : {UnitDiagonal::kL, UnitDiagonal::kU}) {
       ExpectInverses<double>(shape, unit);
@@ -227,7 +227,7 @@ void InvertDiagonalTest::ExpectNotFinite(const Shape& shape, int64_t zero) {
 }
 
 // The zero pivot is in the first block, in the last block or at its end.
-TEST_F(InvertDiagonalTest, ASingularFactorIsNotFinite) {
+TEST_F(InvertDiagonalTest, ReportsNonFiniteConditionOfASingularFactor) {
   for (const int64_t zero : {0, 20, 70, 99}) {
     ExpectNotFinite<double>({100, 48}, zero);
     ExpectNotFinite<float>({100, 48}, zero);

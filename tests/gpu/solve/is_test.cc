@@ -70,7 +70,7 @@ TEST_F(GpuIsTest, PassesLapacksRatio) {
 
 // The condition number of a unit triangle with random entries grows as 2^n. With such triangles,
 // the published version treats NaN as convergence.
-TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
+TEST_F(GpuIsTest, SolvesIllConditionedTrianglesLikeSubstitution) {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
     for (const UnitDiagonal unit : {UnitDiagonal::kL, UnitDiagonal::kU}) {
       const int64_t n = dtype == DType::kFloat64 ? 257 : 100;
@@ -93,7 +93,7 @@ TEST_F(GpuIsTest, IllConditionedTrianglesAreSolvedAsBySubstitution) {
 
 // L is bidiagonal with off-diagonal elements of 1/8. Each sweep changes the solution about 8 times
 // less than the sweep before, until the relative change is below the tolerance.
-TEST_F(GpuIsTest, AToleranceSavesAccuracy) {
+TEST_F(GpuIsTest, StopsEarlyWithTolerance) {
   constexpr int64_t kN = 60;  // one section
   HostMatrix lu(kN * kN, 0.0);
   for (int64_t i = 0; i < kN; ++i) {
@@ -113,7 +113,7 @@ TEST_F(GpuIsTest, AToleranceSavesAccuracy) {
   EXPECT_LT(worst, 1e-3);
 }
 
-TEST_F(GpuIsTest, BadlyScaledBidiagonalIsExact) {
+TEST_F(GpuIsTest, SolvesBadlyScaledBidiagonalExactly) {
   constexpr int64_t kN = 200;
   HostMatrix lu(kN * kN, 0.0);
   for (int64_t i = 0; i < kN; ++i) {
@@ -127,7 +127,7 @@ TEST_F(GpuIsTest, BadlyScaledBidiagonalIsExact) {
 
 // The solver returns results that are not finite. If a NaN passed the test of the tolerance, the
 // result would have finite elements of an unfinished sweep.
-TEST_F(GpuIsTest, OverflowIsNotTakenForConverged) {
+TEST_F(GpuIsTest, DoesNotTreatOverflowAsConvergence) {
   constexpr int64_t kN = 100;
   HostMatrix lu(kN * kN, 0.0);
   for (int64_t i = 0; i < kN; ++i) {
@@ -139,7 +139,7 @@ TEST_F(GpuIsTest, OverflowIsNotTakenForConverged) {
   EXPECT_FALSE(std::isfinite(x[kN - 1]));
 }
 
-TEST_F(GpuIsTest, SameBitsTwice) {
+TEST_F(GpuIsTest, GivesTheSameBitsTwice) {
   constexpr int64_t kN = 300;
   const HostMatrix a = GalleryNamed("random").make(kN);
   auto factor = gpu_->jobs().Factor(a, kN, DType::kFloat64, Layout::kColumnMajor,

@@ -91,7 +91,7 @@ struct BadTriangle {
 
 // The condition numbers range from small ones, for which crout_solve is used, to large ones, for
 // which it is not.
-TEST_F(GpuSolveFallbackTest, BadBlocksAreMeasured) {
+TEST_F(GpuSolveFallbackTest, MeasuresSolvesWithBadBlocks) {
   constexpr int64_t kN = 600;
   constexpr double kBlock = 512;
   const auto one = [](int64_t, double) { return 1.0; };
@@ -139,7 +139,7 @@ TEST_F(GpuSolveFallbackTest, BadBlocksAreMeasured) {
 }
 
 // The matrices need pivoting, but the methods do not pivot.
-TEST_F(GpuSolveFallbackTest, FactorsOfUnpivotedMethodsAreMeasured) {
+TEST_F(GpuSolveFallbackTest, MeasuresSolvesWithFactorsOfUnpivotedMethods) {
   constexpr int64_t kN = 600;
   for (const char* algorithm : {"block_lu", "pcm"}) {
     for (const double diagonal : {0.0, 1.0, 10.0}) {
@@ -157,7 +157,7 @@ TEST_F(GpuSolveFallbackTest, FactorsOfUnpivotedMethodsAreMeasured) {
 }
 
 // Changes the inverse of a block, as a memory error would.
-TEST_F(GpuSolveFallbackTest, AnAnswerThatFallsShortIsReplaced) {
+TEST_F(GpuSolveFallbackTest, ReplacesInaccurateSolutions) {
   constexpr int64_t kN = 600;
   const HostMatrix a = GalleryNamed("random").make(kN);
   for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
@@ -181,7 +181,7 @@ TEST_F(GpuSolveFallbackTest, AnAnswerThatFallsShortIsReplaced) {
 }
 
 // The device's float64 residuals check the solutions.
-TEST_F(GpuSolveFallbackTest, LargeFloat32FactorsAreAsAccurateAsSubstitution) {
+TEST_F(GpuSolveFallbackTest, SolvesWithLargeFloat32FactorsAsAccuratelyAsSubstitution) {
   for (const int64_t n : {4096, 8192, 16384}) {
     SCOPED_TRACE(n);
     const std::vector<float> a = RandomVector<float>(n * n, 12);

@@ -27,14 +27,14 @@ HostFactor FactorOn(int threads, const HostMatrix& a, int64_t n) {
   return *runner.Download(*factor);
 }
 
-TEST(BlockLuTest, ByHand) {
+TEST(BlockLuTest, MatchesHandComputedFactor) {
   // [2 1; 4 5] = [1 0; 2 1] [2 1; 0 3], column-major.
   const HostFactor factor = FactorOn(1, {2, 4, 1, 5}, 2);
   EXPECT_EQ(factor.lu, (HostMatrix{2, 2, 1, 3}));
   EXPECT_EQ(factor.ipiv, (std::vector<int64_t>{1, 2}));
 }
 
-TEST(BlockLuTest, SizesAroundTilesAndLeaves) {
+TEST(BlockLuTest, FactorsOrdersAroundTileAndLeafSizes) {
   for (const int64_t n : {15, 16, 17, 63, 64, 65, 255, 256, 257, 321, 558}) {
     SCOPED_TRACE(n);
     const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
@@ -44,7 +44,7 @@ TEST(BlockLuTest, SizesAroundTilesAndLeaves) {
   }
 }
 
-TEST(BlockLuTest, BlocksOfEverySizeAndPrioritiesOfEitherKind) {
+TEST(BlockLuTest, SupportsEveryBlockSizeAndPriority) {
   const int64_t n = 300;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   const std::unique_ptr<Device> device = host::MakeDevice({.threads = 2});
@@ -72,7 +72,7 @@ TEST(BlockLuTest, BlocksOfEverySizeAndPrioritiesOfEitherKind) {
   }
 }
 
-TEST(BlockLuTest, BitsDoNotDependOnTheThreads) {
+TEST(BlockLuTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   if (kSanitized) GTEST_SKIP() << "order 1100 is for optimised builds";
   const int64_t n = 1100;  // uses all cores
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
@@ -97,7 +97,7 @@ TEST(BlockLuTest, RefusesAPivotThatUnderflows) {
   }
 }
 
-TEST(BlockLuTest, ARefusalIsTheSameEveryTime) {
+TEST(BlockLuTest, ReportsZeroPivotReproducibly) {
   const int64_t n = kSanitized ? 600 : 1100;
   HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   for (int64_t j = 0; j < n; ++j) a[520 + j * n] = a[3 + j * n];  // two equal rows

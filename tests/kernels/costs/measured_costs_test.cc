@@ -135,7 +135,7 @@ class TimedDevice final : public Device {
 
 CostTrials Trials(double max_seconds = 10) { return {{16, 64, 128}, max_seconds}; }
 
-TEST(MeasureCostsTest, RatiosAreOfWhatWasMeasured) {
+TEST(MeasureCostsTest, ComputesRatiosOfMeasuredTimes) {
   TimedDevice device;
   device.Add("slow",
              [](DType dtype, int64_t n) { return (dtype == DType::kFloat64 ? 64 : 2) * Table(n); });
@@ -153,7 +153,7 @@ TEST(MeasureCostsTest, RatiosAreOfWhatWasMeasured) {
   EXPECT_NEAR(ratios.Ratio("fast", DType::kFloat64, 1000), 0.25, 1e-6);
 }
 
-TEST(MeasureCostsTest, AutoAndEstimatesFollowThem) {
+TEST(MeasureCostsTest, AutoAndEstimatesUseTheRatios) {
   TimedDevice device;
   TimedAlgorithm& slow = device.Add("slow", [](DType dtype, int64_t n) {
     return (dtype == DType::kFloat64 ? 10 : 0.1) * Table(n);
@@ -170,7 +170,7 @@ TEST(MeasureCostsTest, AutoAndEstimatesFollowThem) {
 
 // Two devices of different speed have the same table. Their predictions must differ, because the
 // placement of jobs compares them.
-TEST(MeasureCostsTest, UnlikeDevicesPredictUnlikeTimes) {
+TEST(MeasureCostsTest, PredictsDifferentTimesForDifferentDevices) {
   double predicted[2];
   for (const int which : {0, 1}) {
     TimedDevice device;
@@ -183,7 +183,7 @@ TEST(MeasureCostsTest, UnlikeDevicesPredictUnlikeTimes) {
   EXPECT_NEAR(predicted[1] / predicted[0], 30, 1e-6);
 }
 
-TEST(MeasureCostsTest, LargeOrdersAreLeftOutWhereTheyTakeTooLong) {
+TEST(MeasureCostsTest, SkipsLargeOrdersThatTakeTooLong) {
   TimedDevice device;
   int64_t largest = 0;
   device.Add("slow", [&](DType, int64_t n) {
@@ -195,7 +195,7 @@ TEST(MeasureCostsTest, LargeOrdersAreLeftOutWhereTheyTakeTooLong) {
   EXPECT_NEAR(ratios.Ratio("slow", DType::kFloat64, 128), 1e-5 * 16 * 16 * 16 / Table(16), 1e-3);
 }
 
-TEST(MeasureCostsTest, ADisturbedTurnDoesNotCount) {
+TEST(MeasureCostsTest, IgnoresDisturbedRuns) {
   TimedDevice device;
   int call = 0;
   device.Add("slow", [&](DType, int64_t n) { return (call++ % 3 == 1 ? 500 : 2) * Table(n); });
@@ -203,7 +203,7 @@ TEST(MeasureCostsTest, ADisturbedTurnDoesNotCount) {
   EXPECT_NEAR(ratios.Ratio("slow", DType::kFloat64, 64), 2, 1e-6);
 }
 
-TEST(MeasureCostsTest, AMethodThatFailsIsAnError) {
+TEST(MeasureCostsTest, ReturnsErrorOfFailedMethod) {
   TimedDevice device;
   device.Add("slow", [](DType, int64_t n) { return n > 16 ? -1.0 : 1.0; });
   EXPECT_THAT(device.Measure(Trials(1000)), FailsWith(absl::StatusCode::kInternal, "broken"));
@@ -217,7 +217,7 @@ CostRatios Some() {
   return ratios;
 }
 
-TEST(CostRatiosTest, ReadAsWritten) {
+TEST(CostRatiosTest, ParsesSerializedRatios) {
   const std::string text = Some().Serialize("a GPU; 1");
   ASSERT_OK_AND_ASSIGN(const CostRatios read, CostRatios::Parse(text, "a GPU; 1"));
   for (const DType dtype : kTypes) {
@@ -232,7 +232,7 @@ TEST(CostRatiosTest, ReadAsWritten) {
                         "another device or with other software versions"));
 }
 
-TEST(CostRatiosTest, AnythingElseIsRefused) {
+TEST(CostRatiosTest, RefusesDamagedText) {
   const std::string key = "key";
   const std::string text = Some().Serialize(key);
   for (size_t i = 0; i < text.size(); ++i) {
@@ -246,7 +246,7 @@ TEST(CostRatiosTest, AnythingElseIsRefused) {
 }
 
 // The checksum of these files is correct, because anyone who can write the file can compute it.
-TEST(CostRatiosTest, InvalidLinesAreRefused) {
+TEST(CostRatiosTest, RefusesInvalidLines) {
   const auto with_line = [](const std::string& line) {
     CostRatios none;
     // Serialize writes the key first, so that its second line is read as a ratio.
@@ -281,7 +281,7 @@ TEST(CostRatiosTest, InvalidLinesAreRefused) {
   }
 }
 
-class KeptCostsTest : public ::testing::Test {
+class StoredCostsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     directory_ = std::filesystem::temp_directory_path() /
@@ -306,7 +306,7 @@ class KeptCostsTest : public ::testing::Test {
   int measured_ = 0;
 };
 
-TEST_F(KeptCostsTest, MeasuredOnce) {
+TEST_F(StoredCostsTest, MeasuresOnce) {
   const std::string path = Path("a/b/costs.txt");
   EXPECT_THAT(Keep(path).report, HasSubstr("stored in"));
   const StoredCosts again = Keep(path);
@@ -323,7 +323,7 @@ TEST_F(KeptCostsTest, MeasuredOnce) {
 }
 
 // Ratios are equal bit by bit, so that `auto` makes the same choices after the second start.
-TEST_F(KeptCostsTest, TheFirstStartGoesByWhatIsRead) {
+TEST_F(StoredCostsTest, GivesTheSameRatiosMeasuredOrRead) {
   const auto keep = [this] {
     return LoadOrMeasureCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
       CostRatios ratios;
@@ -343,7 +343,7 @@ TEST_F(KeptCostsTest, TheFirstStartGoesByWhatIsRead) {
   }
 }
 
-TEST_F(KeptCostsTest, AFileThatDoesNotFitIsReplaced) {
+TEST_F(StoredCostsTest, ReplacesUnsuitableFiles) {
   for (const std::string& text :
        {std::string(), std::string("garbage"), Some().Serialize("another key"),
         std::string(size_t{1} << 20, 'x')}) {
@@ -355,7 +355,7 @@ TEST_F(KeptCostsTest, AFileThatDoesNotFitIsReplaced) {
   }
 }
 
-TEST_F(KeptCostsTest, WhereNothingCanBeKeptItIsMeasuredAgain) {
+TEST_F(StoredCostsTest, MeasuresAgainIfNothingCanBeStored) {
   Write(Path("file"), "");
   ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
   std::filesystem::create_directory(Path("directory"));
@@ -372,14 +372,14 @@ TEST_F(KeptCostsTest, WhereNothingCanBeKeptItIsMeasuredAgain) {
   EXPECT_THAT(Keep(Path("fifo")).report, HasSubstr("is not a regular file"));
 }
 
-TEST_F(KeptCostsTest, LinksAreNotFollowed) {
+TEST_F(StoredCostsTest, DoesNotFollowLinks) {
   Write(Path("elsewhere"), Some().Serialize("key"));
   std::filesystem::create_symlink(Path("elsewhere"), Path());
   EXPECT_THAT(Keep(Path()).report, HasSubstr("stored in"));
   EXPECT_FALSE(std::filesystem::is_symlink(Path()));
 }
 
-TEST_F(KeptCostsTest, WhereMeasuringFailsTheTablesStay) {
+TEST_F(StoredCostsTest, UsesTablesIfMeasuringFails) {
   const StoredCosts costs = LoadOrMeasureCosts(Path(), "key", []() -> absl::StatusOr<CostRatios> {
     return absl::InternalError("no such kernel");
   });

@@ -70,7 +70,7 @@ double SecondsOfBestPeriod(const Iterations& iterations) {
   return best;
 }
 
-TEST(SeriesModelTest, IsNearlyAsGoodAsTheBestPeriod) {
+TEST(SeriesModelTest, CostsLittleMoreThanTheBestPeriod) {
   const struct {
     const char* name;
     Iterations iterations;
@@ -129,7 +129,7 @@ const Recorded kRecorded[] = {
     {"power flow by Newton's method", {{12}, {13, 8}, {15, 9, 5}}, 0.72e-3, 0.15e-3, 0.03e-3, 1},
 };
 
-TEST(SeriesModelTest, FewStepsOfRealSeries) {
+TEST(SeriesModelTest, CostsLittleInShortRealSeries) {
   for (const Recorded& recorded : kRecorded) {
     SeriesModel model(recorded.factor / 2, recorded.iteration / 2);  // wrong predictions
     model.RecordRefactorization(recorded.factor, {});
@@ -154,7 +154,7 @@ TEST(SeriesModelTest, FewStepsOfRealSeries) {
   }
 }
 
-TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
+TEST(SeriesModelTest, JumpCostsAtMostOneMoreFactorization) {
   const Iterations calm = [](int, int) { return 3; };
   const Iterations jumps = [](int age, int step) {
     // From steps 50 and 120 on, older factors are useless.
@@ -168,7 +168,7 @@ TEST(SeriesModelTest, AJumpCostsAtMostAFactorizationMore) {
 
 // If a few directions slow convergence, the estimate of the remaining iterations is much too high.
 // A step is therefore not abandoned before it has used as many iterations as the previous step.
-TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
+TEST(SeriesModelTest, AllowsTheIterationsOfThePreviousStep) {
   SeriesModel model(kFactor, 1);
   EXPECT_EQ(model.Budget().least, 0);
   model.RecordRefactorization(kFactor, {});
@@ -182,7 +182,7 @@ TEST(SeriesModelTest, StepsAreNotGivenUpBeforeWhatTheLastOneTook) {
 
 // If matrices recur, a step that reuses the factor may cost up to a factorization more than the
 // cheapest step.
-TEST(SeriesModelTest, WhatCostsMoreThanAFactorizationIsNotTakenTwice) {
+TEST(SeriesModelTest, DoesNotRepeatStepsThatCostMoreThanAFactorization) {
   constexpr double kLittle = 3;
   for (const double much : {0.9 * kFactor, kFactor + 1.1 * kLittle}) {
     SeriesModel model(kFactor, 1);
@@ -195,7 +195,7 @@ TEST(SeriesModelTest, WhatCostsMoreThanAFactorizationIsNotTakenTwice) {
 
 // An iteration of GMRES costs more than 1, so the limit of a step is a cost and not a number of
 // iterations.
-TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
+TEST(SeriesModelTest, LimitsStepsToTwiceTheCostOfAFactorization) {
   constexpr double kCost = 12;  // cost of five iterations
   for (const double worth : {1.5, 5.0, 20.0}) {
     SeriesModel model(worth, 1);
@@ -223,7 +223,7 @@ TEST(SeriesModelTest, AStepEndsAtTwiceWhatAFactorizationIsWorth) {
 }
 
 // If one factor fails after others were useful, the next ones may be useful again.
-TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
+TEST(SeriesModelTest, TriesNextFactorAfterASingleFailure) {
   SeriesModel model(kFactor, 1);
   model.RecordRefactorization(kFactor, {});
   for (int step = 0; step < 10; ++step) model.RecordReuse(Tried(5, 5));
@@ -246,7 +246,7 @@ TEST(SeriesModelTest, OneFactorThatFailsAfterOthersServedIsAnException) {
 }
 
 // On a busy machine a step is delayed now and then.
-TEST(SeriesModelTest, StepsThatHadToWaitDecideNothing) {
+TEST(SeriesModelTest, IgnoresDelayedSteps) {
   constexpr double kWaited = 60;  // seconds per iteration of a delayed step
   for (const int every : {4, 7, kSteps}) {
     SeriesModel model(10, 0.1);
@@ -266,21 +266,21 @@ TEST(SeriesModelTest, StepsThatHadToWaitDecideNothing) {
   }
 }
 
-TEST(SeriesModelTest, TriesTheOldFactorAgainWhenTheSeriesHasCalmed) {
+TEST(SeriesModelTest, TriesOldFactorAgainAfterLargeChangesEnd) {
   const Iterations calms = [](int, int step) { return step < 60 ? 100000 : 3; };
   const Iterations calm = [](int, int) { return 3; };
   EXPECT_LE(SecondsOfModel(calms), SecondsOfModel(calm) + (60 + 64) * kFactor);
 }
 
 // Two iterations, a twentieth of a factorization, show that a factor is useless.
-TEST(SeriesModelTest, WhatIsTriedCheaplyIsTriedAgainSoon) {
+TEST(SeriesModelTest, TriesAgainSoonIfAttemptsAreCheap) {
   constexpr int kCalm = 20;
   const Iterations calms = [](int, int step) { return step < kCalm ? 100000 : 3; };
   const Iterations calm = [](int, int) { return 3; };
   EXPECT_LE(SecondsOfModel(calms), SecondsOfModel(calm) + (kCalm + 10) * kFactor);
 }
 
-TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
+TEST(SeriesModelTest, IgnoresTimesThatWereNotMeasured) {
   SeriesModel model(2, 0.5);
   model.RecordRefactorization(0, {});
   EXPECT_EQ(model.factor_seconds(), 2);
@@ -291,7 +291,7 @@ TEST(SeriesModelTest, SecondsThatWereNotMeasuredAreLeftOut) {
 }
 
 // A factorization takes as long as 20 iterations, but the predicted number is three.
-TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured) {
+TEST(SeriesModelTest, ReplacesPredictedIterationsByMeasuredOnes) {
   for (const int needed : {7, 18}) {
     SeriesModel model(kFactor, kFactor / 3);
     model.RecordRefactorization(kFactor, {});
@@ -309,7 +309,7 @@ TEST(SeriesModelTest, WhatIsPredictedOfIterationsIsForgottenOnceTheyAreMeasured)
   }
 }
 
-TEST(SeriesModelTest, AFailedStepDoesNotChangeTheEstimates) {
+TEST(SeriesModelTest, FailedStepDoesNotChangeTheEstimates) {
   SeriesModel model(kFactor, 1);
   model.RecordRefactorization(kFactor, {});
   for (int step = 0; step < 5; ++step) model.RecordReuse(Tried(3, 3));

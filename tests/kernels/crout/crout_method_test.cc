@@ -30,7 +30,7 @@ class CroutMethodTest : public ::testing::Test {
   int64_t info_ = 0;
 };
 
-TEST_F(CroutMethodTest, RulesByHand) {
+TEST_F(CroutMethodTest, MatchesHandComputedFactorsForEveryPivotRule) {
   const HostMatrix a = {1, 2, 4, 6};  // [1 4; 2 6]
   // Partial pivoting selects the largest element of the column: [2 6; 1 4] = [2 0; 1 1] [1 3; 0 1].
   HostFactor factor = Factor(a, 2, Cmpp(PivotRule::kPartial));
@@ -52,7 +52,7 @@ TEST_F(CroutMethodTest, RulesByHand) {
   EXPECT_EQ(Factor(a, 2, request).ipiv[0], 2);
 }
 
-TEST_F(CroutMethodTest, EveryRuleFactorsAcrossBlocks) {
+TEST_F(CroutMethodTest, FactorsAcrossBlocksWithEveryPivotRule) {
   for (const int64_t n : {31, 32, 33, 65, 129, 255, 256, 257, 300}) {
     SCOPED_TRACE(n);
     HostMatrix a = RandomMatrix(n, n, 4);
@@ -68,7 +68,7 @@ TEST_F(CroutMethodTest, EveryRuleFactorsAcrossBlocks) {
   }
 }
 
-TEST_F(CroutMethodTest, WithoutPivotingByHand) {
+TEST_F(CroutMethodTest, MatchesHandComputedFactorWithoutPivoting) {
   FactorRequest request;
   request.algorithm = "cm";
   const HostFactor factor = Factor({2, 4, 1, 5}, 2, request);
@@ -76,7 +76,7 @@ TEST_F(CroutMethodTest, WithoutPivotingByHand) {
   EXPECT_EQ(info_, 0);
 }
 
-TEST_F(CroutMethodTest, WithoutPivotingAZeroEndsIt) {
+TEST_F(CroutMethodTest, StopsAtZeroPivotWithoutPivoting) {
   FactorRequest request;
   request.algorithm = "cm";
   for (const int64_t k : {0, 1, 31, 32, 255, 256, 270}) {

@@ -26,7 +26,7 @@ class CudssArenaTest : public ::testing::Test {
   CudssArena arena_{memory_};
 };
 
-TEST_F(CudssArenaTest, GivesOutAlignedPiecesUntilNothingIsLeft) {
+TEST_F(CudssArenaTest, AllocatesAlignedPiecesUntilItIsFull) {
   for (size_t k = 0; k < 8; ++k) {
     EXPECT_EQ(At(arena_.Allocate(kPiece - k)), k * kPiece);
   }
@@ -35,7 +35,7 @@ TEST_F(CudssArenaTest, GivesOutAlignedPiecesUntilNothingIsLeft) {
   EXPECT_TRUE(arena_.ConsumeRefusal());
 }
 
-TEST_F(CudssArenaTest, RefusesWhatIsLargerThanItIs) {
+TEST_F(CudssArenaTest, RefusesPiecesLargerThanItself) {
   EXPECT_EQ(arena_.Allocate(8 * kPiece + 1), nullptr);
   EXPECT_EQ(arena_.Allocate(SIZE_MAX), nullptr);
   EXPECT_TRUE(arena_.ConsumeRefusal());
@@ -45,7 +45,7 @@ TEST_F(CudssArenaTest, RefusesWhatIsLargerThanItIs) {
   EXPECT_EQ(empty.Allocate(1), nullptr);
 }
 
-TEST_F(CudssArenaTest, JoinsWhatIsFreeInAnyOrder) {
+TEST_F(CudssArenaTest, MergesFreePiecesInAnyOrder) {
   std::vector<void*> pieces(8);
   for (const auto& order : std::vector<std::vector<int>>{
            {0, 1, 2, 3, 4, 5, 6, 7}, {7, 6, 5, 4, 3, 2, 1, 0}, {1, 3, 5, 7, 0, 2, 4, 6}}) {
@@ -57,7 +57,7 @@ TEST_F(CudssArenaTest, JoinsWhatIsFreeInAnyOrder) {
   }
 }
 
-TEST_F(CudssArenaTest, TakesTheSmallestBlockThatFits) {
+TEST_F(CudssArenaTest, AllocatesFromTheSmallestFreeBlockThatFits) {
   std::vector<void*> pieces;
   for (const size_t size : {3, 1, 2, 2}) pieces.push_back(arena_.Allocate(size * kPiece));
   EXPECT_TRUE(arena_.Free(pieces[0]));
@@ -66,7 +66,7 @@ TEST_F(CudssArenaTest, TakesTheSmallestBlockThatFits) {
   EXPECT_EQ(arena_.Allocate(3 * kPiece), pieces[0]);
 }
 
-TEST_F(CudssArenaTest, TakesBackOnlyWhatItGaveOut) {
+TEST_F(CudssArenaTest, FreesOnlyItsOwnPieces) {
   void* const piece = arena_.Allocate(2 * kPiece);
   EXPECT_FALSE(arena_.Free(memory_.data() + kPiece));
   EXPECT_FALSE(arena_.Free(nullptr));
@@ -75,7 +75,7 @@ TEST_F(CudssArenaTest, TakesBackOnlyWhatItGaveOut) {
 }
 
 // Calls the handler as cuDSS does.
-TEST_F(CudssArenaTest, TheHandlerGivesNothingForNoBytes) {
+TEST_F(CudssArenaTest, HandlerReturnsNullForZeroBytes) {
   CudssArena* arena = &arena_;
   const CudssMemoryHandler handler = HandlerOf(&arena);
   void* piece = memory_.data();
@@ -92,7 +92,7 @@ TEST_F(CudssArenaTest, TheHandlerGivesNothingForNoBytes) {
   EXPECT_NE(handler.free(handler.context, piece, 8 * kPiece, nullptr), 0);
 }
 
-TEST(CudssLibraryTest, TheErrorNamesThePackageToInstall) {
+TEST(CudssLibraryTest, ErrorNamesThePackageToInstall) {
   const auto library = CudssLibrary::Load();
   if (library.ok()) GTEST_SKIP() << (*library)->version() << " is installed";
   EXPECT_EQ(library.status().code(), absl::StatusCode::kNotFound);

@@ -74,7 +74,7 @@ class CalibrationTest : public ::testing::Test {
   std::vector<std::unique_ptr<LuAlgorithm>> algorithms_;
 };
 
-TEST_F(CalibrationTest, PredictsWhatWasMeasured) {
+TEST_F(CalibrationTest, PredictsMeasuredTimes) {
   Add(Always(absl::Seconds(30)));
   Add([](DType dtype, int64_t n, int) {
     return (dtype == DType::kFloat32 ? 1 : 2) * absl::Seconds(n);
@@ -91,7 +91,7 @@ TEST_F(CalibrationTest, PredictsWhatWasMeasured) {
   EXPECT_GT(Predict(1, 40, DType::kFloat32), Predict(0, 40, DType::kFloat32));
 }
 
-TEST_F(CalibrationTest, EachTypeIsMeasuredWithTheMethodsThatTakeIt) {
+TEST_F(CalibrationTest, MeasuresEachTypeWithTheMethodsThatSupportIt) {
   Add([](DType dtype, int64_t, int) { return (1 + static_cast<int>(dtype)) * absl::Seconds(10); });
   types_ = {DType::kComplex64};
   Add(Always(absl::Seconds(7)));
@@ -104,7 +104,7 @@ TEST_F(CalibrationTest, EachTypeIsMeasuredWithTheMethodsThatTakeIt) {
   }
 }
 
-TEST_F(CalibrationTest, BeyondTheLargestOrderTheCorrectionFades) {
+TEST_F(CalibrationTest, FadesTheCorrectionBeyondTheLargestOrder) {
   Add(Always(absl::Seconds(30)));
   Run();
   const double own = 1e-3 * host::kLargestCalibrated;
@@ -114,7 +114,7 @@ TEST_F(CalibrationTest, BeyondTheLargestOrderTheCorrectionFades) {
   EXPECT_NEAR(Predict(0, 1000000) / 1e3, 1, 1e-3);
 }
 
-TEST_F(CalibrationTest, DisturbedTurnsDoNotCount) {
+TEST_F(CalibrationTest, IgnoresDisturbedRuns) {
   Add([](DType, int64_t, int call) {
     return call % 3 == 0 ? absl::Seconds(500) : absl::Seconds(10);
   });
@@ -123,7 +123,7 @@ TEST_F(CalibrationTest, DisturbedTurnsDoNotCount) {
   EXPECT_LT(Predict(0, 16), Predict(1, 16));
 }
 
-TEST_F(CalibrationTest, MethodsWithoutPivotingStayAsTheyAre) {
+TEST_F(CalibrationTest, DoesNotCorrectMethodsWithoutPivoting) {
   Add(Always(absl::Seconds(1)), PivotRule::kNone);
   Add(Always(absl::Seconds(1)));
   const LuAlgorithm* without = algorithms_[0].get();
@@ -134,7 +134,7 @@ TEST_F(CalibrationTest, MethodsWithoutPivotingStayAsTheyAre) {
   EXPECT_EQ(algorithms_[1]->traits().name, "pretending");
 }
 
-TEST_F(CalibrationTest, WhereOneFailsAllStayAsTheyAre) {
+TEST_F(CalibrationTest, CorrectsNothingIfOneMethodFails) {
   Add(Always(absl::Seconds(1)));
   Add(Always(absl::Seconds(1)), PivotRule::kPartial, absl::InternalError("broken"));
   Run();

@@ -38,7 +38,7 @@ class CgroupMemoryTest : public ::testing::Test {
   std::string root_;
 };
 
-TEST_F(CgroupMemoryTest, NoneWithoutGroupsOrLimits) {
+TEST_F(CgroupMemoryTest, ReturnsNoLimitWithoutGroupsOrLimits) {
   EXPECT_EQ(Limit(), std::nullopt);
   Write("proc/self/cgroup", "0::/system.slice/croutd.service");
   EXPECT_EQ(Limit(), std::nullopt);
@@ -47,13 +47,13 @@ TEST_F(CgroupMemoryTest, NoneWithoutGroupsOrLimits) {
   EXPECT_EQ(Limit(), std::nullopt);
 }
 
-TEST_F(CgroupMemoryTest, OwnLimit) {
+TEST_F(CgroupMemoryTest, ReturnsTheLimitOfItsGroup) {
   Write("proc/self/cgroup", "0::/system.slice/croutd.service");
   Write("sys/fs/cgroup/system.slice/croutd.service/memory.max", std::to_string(512 * kMiB));
   EXPECT_THAT(Limit(), Optional(512 * kMiB));
 }
 
-TEST_F(CgroupMemoryTest, LeastOfAllAncestors) {
+TEST_F(CgroupMemoryTest, ReturnsTheLeastLimitOfAllAncestors) {
   Write("proc/self/cgroup", "0::/a/b/c/d");
   Write("sys/fs/cgroup/a/b/c/d/memory.max", "max");
   Write("sys/fs/cgroup/a/b/c/memory.max", std::to_string(900 * kMiB));
@@ -66,7 +66,7 @@ TEST_F(CgroupMemoryTest, LeastOfAllAncestors) {
   EXPECT_THAT(Limit(), Optional(200 * kMiB));
 }
 
-TEST_F(CgroupMemoryTest, HighCountsAsMaxDoes) {
+TEST_F(CgroupMemoryTest, TreatsHighLikeMax) {
   Write("proc/self/cgroup", "0::/a");
   Write("sys/fs/cgroup/a/memory.max", std::to_string(512 * kMiB));
   Write("sys/fs/cgroup/a/memory.high", std::to_string(400 * kMiB));
@@ -75,7 +75,7 @@ TEST_F(CgroupMemoryTest, HighCountsAsMaxDoes) {
 
 // In a container, the mounted hierarchy begins at the container's group, but the path is relative
 // to the host's root.
-TEST_F(CgroupMemoryTest, PathThatIsNotInTheMount) {
+TEST_F(CgroupMemoryTest, UsesTheRootIfThePathIsNotInTheMount) {
   Write("proc/self/cgroup", "0::/docker/0123");
   Write("sys/fs/cgroup/memory.max", std::to_string(256 * kMiB));
   EXPECT_THAT(Limit(), Optional(256 * kMiB));
@@ -83,7 +83,7 @@ TEST_F(CgroupMemoryTest, PathThatIsNotInTheMount) {
   EXPECT_THAT(Limit(), Optional(256 * kMiB));
 }
 
-TEST_F(CgroupMemoryTest, VersionOneAndBothAtOnce) {
+TEST_F(CgroupMemoryTest, SupportsVersionOneAndBothVersions) {
   Write("proc/self/cgroup", "12:pids:/a\n7:cpu,memory:/a/b\n0::/c");
   Write("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712");
   Write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", std::to_string(600 * kMiB));
@@ -92,7 +92,7 @@ TEST_F(CgroupMemoryTest, VersionOneAndBothAtOnce) {
   EXPECT_THAT(Limit(), Optional(500 * kMiB));
 }
 
-TEST_F(CgroupMemoryTest, WhatIsNoNumberIsNoLimit) {
+TEST_F(CgroupMemoryTest, IgnoresMalformedLimits) {
   Write("proc/self/cgroup", "nonsense\n0::/a\n:::\n");
   Write("sys/fs/cgroup/a/memory.max", "-5");
   EXPECT_EQ(Limit(), std::nullopt);

@@ -19,7 +19,7 @@
 namespace crout::testing::core_budget_test {
 namespace {
 
-TEST(CoreBudgetTest, NeverLeasesMoreThanThereAre) {
+TEST(CoreBudgetTest, NeverLeasesMoreCoresThanExist) {
   host::CoreBudget budget(4);
   std::atomic<int> running{0};
   std::vector<std::thread> threads;
@@ -37,7 +37,7 @@ TEST(CoreBudgetTest, NeverLeasesMoreThanThereAre) {
   EXPECT_GE(budget.peak(), 1);
 }
 
-TEST(CoreBudgetTest, ALargeRequestIsNotStarved) {
+TEST(CoreBudgetTest, DoesNotStarveLargeRequests) {
   host::CoreBudget budget(2);
   std::atomic<bool> done{false};
   std::thread large;
@@ -62,7 +62,7 @@ TEST(CoreBudgetTest, ALargeRequestIsNotStarved) {
   small.join();
 }
 
-TEST(HostExecutorTest, WideWorkGetsAllCoresAndNarrowOne) {
+TEST(HostExecutorTest, RunsWideWorkOnAllCoresAndNarrowWorkOnOne) {
   host::Executor executor(3);
   int wide = 0;
   int narrow = 0;
@@ -73,7 +73,7 @@ TEST(HostExecutorTest, WideWorkGetsAllCoresAndNarrowOne) {
   EXPECT_EQ(executor.budget().peak(), 3);
 }
 
-TEST(HostExecutorTest, MemoryThatWorkDoesNotGetIsTheCallersConcern) {
+TEST(HostExecutorTest, PropagatesBadAllocAndContinues) {
   host::Executor executor(2);
   for (const host::Width width : {host::Width::kAllCores, host::Width::kOneCore}) {
     EXPECT_THROW(executor.Run(width, [](int) { throw std::bad_alloc(); }), std::bad_alloc);
@@ -93,14 +93,14 @@ int ThreadCount() {
 }
 
 // Later work must not need new threads, because the system may be unable to create them.
-TEST(HostDeviceTest, TeamHasItsThreadsFromTheStart) {
+TEST(HostDeviceTest, CreatesTheThreadsOfItsTeamAtStart) {
   constexpr int kCores = 3;
   const host::Executor executor(kCores);
   // Counts this thread and the team of the executor. Threads of earlier tests may still exist.
   EXPECT_GE(ThreadCount(), 1 + kCores);
 }
 
-TEST(HostDeviceTest, OneTeamHoweverManyThreadsSubmit) {
+TEST(HostDeviceTest, HasOneTeamForManySubmittingThreads) {
   const int cores = host::AvailableCores();
   const int before = ThreadCount();
   const std::unique_ptr<Device> device = host::MakeDevice({.threads = cores});
@@ -125,7 +125,7 @@ TEST(HostDeviceTest, OneTeamHoweverManyThreadsSubmit) {
   EXPECT_LE(most, before + kSubmitters + cores + 1);
 }
 
-TEST(HostDeviceTest, BitsDoNotDependOnTheLoad) {
+TEST(HostDeviceTest, GivesTheSameBitsUnderLoad) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   EXPECT_EQ(device->info().parallelism, host::AvailableCores());
   JobRunner alone(*device);

@@ -14,14 +14,14 @@ namespace crout::openmp_environment_test {
 namespace {
 
 // NOLINTBEGIN(concurrency-mt-unsafe): the program has one thread.
-TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
+TEST(OpenMpEnvironmentTest, RestartsWithPassiveWaits) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     unsetenv("OMP_WAIT_POLICY");
-    setenv("CROUT_TEST_STARTED_ANEW", "1", 1);
+    setenv("CROUT_TEST_RESTARTED", "1", 1);
     std::string name = "openmp_environment_test";
-    std::string filter = "--gtest_filter=OpenMpEnvironmentTest.StartedAnew";
+    std::string filter = "--gtest_filter=OpenMpEnvironmentTest.DoesNotRestartTwice";
     char* argv[] = {name.data(), filter.data(), nullptr};
     host::UsePassiveOpenMpWaits(argv);
     _exit(99);  // The call returned: the program was not restarted.
@@ -32,8 +32,8 @@ TEST(OpenMpEnvironmentTest, StartsAnewWithPassiveWaits) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(OpenMpEnvironmentTest, StartedAnew) {
-  if (getenv("CROUT_TEST_STARTED_ANEW") == nullptr) GTEST_SKIP() << "run by the test above";
+TEST(OpenMpEnvironmentTest, DoesNotRestartTwice) {
+  if (getenv("CROUT_TEST_RESTARTED") == nullptr) GTEST_SKIP() << "run by the test above";
   EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "passive");
   host::UsePassiveOpenMpWaits(nullptr);  // must not restart again
   char name[16] = {};
@@ -43,7 +43,7 @@ TEST(OpenMpEnvironmentTest, StartedAnew) {
   EXPECT_STREQ(name, "openmp_environm");
 }
 
-TEST(OpenMpEnvironmentTest, LeavesASetPolicyAlone) {
+TEST(OpenMpEnvironmentTest, KeepsAnExistingPolicy) {
   setenv("OMP_WAIT_POLICY", "active", 1);
   host::UsePassiveOpenMpWaits(nullptr);
   EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "active");

@@ -26,7 +26,7 @@ class StripsTest : public ::testing::Test {
   host::Executor executor_{2};
 };
 
-TEST_F(StripsTest, CoverEachColumnOnce) {
+TEST_F(StripsTest, CoversEachColumnOnce) {
   for (const int64_t cols : {0, 1, 16, 17, 100}) {
     std::vector<int> calls(cols);
     EXPECT_OK(host::ForStrips(executor_, host::Width::kOneCore, *context_, cols, kSlow,
@@ -37,7 +37,7 @@ TEST_F(StripsTest, CoverEachColumnOnce) {
   }
 }
 
-TEST_F(StripsTest, StopBetweenStrips) {
+TEST_F(StripsTest, StopsBetweenStrips) {
   int strips = 0;
   const auto stop = [&] { return strips == 2; };
   const StopScope scope(*context_, stop);
@@ -47,7 +47,7 @@ TEST_F(StripsTest, StopBetweenStrips) {
   EXPECT_EQ(strips, 2);
 }
 
-TEST_F(StripsTest, OtherWorkRunsBetweenStrips) {
+TEST_F(StripsTest, RunsOtherWorkBetweenStrips) {
   std::atomic<bool> ran = false;
   std::thread other;
   std::vector<bool> ran_before;
@@ -63,7 +63,7 @@ TEST_F(StripsTest, OtherWorkRunsBetweenStrips) {
   EXPECT_EQ(ran_before, (std::vector<bool>{false, true}));
 }
 
-TEST_F(StripsTest, AScopeRestoresTheOuterOne) {
+TEST_F(StripsTest, RestoresTheOuterStopScope) {
   EXPECT_FALSE(context_->stop_requested());
   const auto always = [] { return true; };
   const auto never = [] { return false; };

@@ -95,7 +95,7 @@ class EchelonFormTest : public ::testing::Test {
 using Types = ::testing::Types<double, float, std::complex<double>, std::complex<float>>;
 TYPED_TEST_SUITE(EchelonFormTest, Types);
 
-TYPED_TEST(EchelonFormTest, ByHand) {
+TYPED_TEST(EchelonFormTest, MatchesHandComputedForm) {
   // [1 2 1 3; 2 4 0 2; 3 6 1 5]: column 1 is twice column 0, and row 2 is the sum of the other
   // rows.
   std::vector<TypeParam> a{1, 2, 3, 2, 4, 6, 1, 0, 1, 3, 2, 5};
@@ -109,7 +109,7 @@ TYPED_TEST(EchelonFormTest, ByHand) {
   EXPECT_DOUBLE_EQ(form.tolerance, 4 * 2 * UnitRoundoff(kDTypeOf<TypeParam>) * 15);
 }
 
-TYPED_TEST(EchelonFormTest, ShapesAndRanks) {
+TYPED_TEST(EchelonFormTest, ReducesEveryShapeAndRank) {
   struct Shape {
     int64_t m;
     int64_t n;
@@ -136,7 +136,7 @@ TYPED_TEST(EchelonFormTest, ShapesAndRanks) {
   }
 }
 
-TYPED_TEST(EchelonFormTest, PivotsLieWhereColumnsAreIndependent) {
+TYPED_TEST(EchelonFormTest, FindsPivotsInIndependentColumns) {
   // Columns 0, 3, 6, ... of 100 are independent. Each is followed by two of its multiples.
   const int64_t m = 40;
   const int64_t n = 100;
@@ -154,7 +154,7 @@ TYPED_TEST(EchelonFormTest, PivotsLieWhereColumnsAreIndependent) {
   this->ExpectFormOf(a, r, m, n, form);
 }
 
-TYPED_TEST(EchelonFormTest, OfAnAugmentedMatrixItHasTheInverse) {
+TYPED_TEST(EchelonFormTest, ComputesTheInverseFromAnAugmentedMatrix) {
   const int64_t n = 50;
   const auto a = this->Random(n, n, 7);
   auto augmented = a;
@@ -172,7 +172,7 @@ TYPED_TEST(EchelonFormTest, OfAnAugmentedMatrixItHasTheInverse) {
   }
 }
 
-TYPED_TEST(EchelonFormTest, AugmentedColumnsHoldNoPivots) {
+TYPED_TEST(EchelonFormTest, ChoosesNoPivotsInAugmentedColumns) {
   // [1 2 | 3 1; 2 4 | 5 2] has rank 1, and the first right-hand side has no solution.
   std::vector<TypeParam> a{1, 2, 2, 4, 3, 5, 1, 2};
   const auto never = [] { return false; };
@@ -190,7 +190,7 @@ TYPED_TEST(EchelonFormTest, AugmentedColumnsHoldNoPivots) {
   }
 }
 
-TYPED_TEST(EchelonFormTest, ByRowsItIsTheSame) {
+TYPED_TEST(EchelonFormTest, GivesTheSameFormForRowMajorMatrices) {
   const int64_t m = 70;
   const int64_t n = 45;
   auto by_columns = this->Random(m, n, 9);
@@ -207,7 +207,7 @@ TYPED_TEST(EchelonFormTest, ByRowsItIsTheSame) {
   transpose([](const TypeParam& row, const TypeParam& column) { EXPECT_EQ(row, column); });
 }
 
-TYPED_TEST(EchelonFormTest, TheToleranceDecides) {
+TYPED_TEST(EchelonFormTest, ToleranceDeterminesTheRank) {
   const std::vector<TypeParam> a{1, 0, 0, TypeParam(1e-3)};
   for (const auto& [tolerance, rank] : {std::pair{0.0, 2}, {1e-4, 2}, {1e-2, 1}, {1.0, 0}}) {
     auto r = a;
@@ -235,7 +235,7 @@ TYPED_TEST(EchelonFormTest, ReportsTheLeastPivotAndTheLargestRejected) {
   EXPECT_EQ(none.largest_rejected, 1);
 }
 
-TYPED_TEST(EchelonFormTest, MagnitudesOfAllTheRangeAreReducedAlike) {
+TYPED_TEST(EchelonFormTest, ReducesEveryMagnitudeAlike) {
   using T = TypeParam;
   using Part = RealPart<T>;
   // [1 1 2 | 3; 1 -1 0 | 1; 2 0 2 | 5] has rank 2 and no solution. One value remains in the last
@@ -306,7 +306,7 @@ void ExpectAlmost(double growth, double expected) {
 
 // Wright's matrices are nonsingular with condition numbers below 100, but cancellation destroys
 // their last pivots.
-TYPED_TEST(EchelonFormTest, GrowthShowsThatTheRankIsInDoubt) {
+TYPED_TEST(EchelonFormTest, ReportsLargeGrowthIfTheRankIsUncertain) {
   using T = TypeParam;
   constexpr bool kWide = kDTypeOf<T> == WideOf(kDTypeOf<T>);
   const int64_t order = kWide ? 342 : 162;
@@ -322,7 +322,7 @@ TYPED_TEST(EchelonFormTest, GrowthShowsThatTheRankIsInDoubt) {
 }
 
 // Wilkinson's matrix of order 40; its last column doubles with each pivot.
-TYPED_TEST(EchelonFormTest, GrowthIsThatOfTheColumnsThatMayHavePivots) {
+TYPED_TEST(EchelonFormTest, MeasuresGrowthInColumnsThatMayHavePivots) {
   using T = TypeParam;
   constexpr int64_t kN = 40;
   const HostMatrix wilkinson = GalleryNamed("gfpp").make(kN);
@@ -345,7 +345,7 @@ TYPED_TEST(EchelonFormTest, GrowthIsThatOfTheColumnsThatMayHavePivots) {
   EXPECT_NEAR(last.growth, 0x1p39, 1e-5 * 0x1p39);
 }
 
-TYPED_TEST(EchelonFormTest, GrowthOfSmallMatricesIsHarmless) {
+TYPED_TEST(EchelonFormTest, ReportsHarmlessGrowthOfSmallMatrices) {
   using T = TypeParam;
   for (uint64_t seed = 0; seed < 800; ++seed) {
     const auto m = static_cast<int64_t>(1 + seed % 23);
@@ -360,7 +360,7 @@ TYPED_TEST(EchelonFormTest, GrowthOfSmallMatricesIsHarmless) {
   }
 }
 
-TYPED_TEST(EchelonFormTest, EmptyZeroAndWrong) {
+TYPED_TEST(EchelonFormTest, HandlesEmptyZeroAndInvalidInput) {
   std::vector<TypeParam> none(1);
   for (const auto& [m, n] : {std::pair{0, 0}, {0, 3}, {3, 0}}) {
     ASSERT_OK_AND_ASSIGN(const EchelonForm form, this->Reduce(none, m, n));

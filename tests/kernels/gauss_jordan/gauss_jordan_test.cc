@@ -37,7 +37,7 @@ ComplexMatrix Identity(int64_t n) {
   return i;
 }
 
-TEST_P(GaussJordanTest, ByHand) {
+TEST_P(GaussJordanTest, SolvesHandComputedSystem) {
   // [0 2; 4 0] X = [2 4; 8 12]: X = [2 3; 1 2].
   ASSERT_OK_AND_ASSIGN(DirectSolution solution, Solve({0, 4, 2, 0}, 2, {2, 8, 4, 12}, 2));
   EXPECT_EQ(solution.x, (ComplexMatrix{2, 1, 3, 2}));
@@ -89,7 +89,7 @@ TEST_P(GaussJordanTest, Inverts) {
   EXPECT_LT(SolveRatio(a, n, Op::kNone, x, i, 3, dtype_), kThreshold);
 }
 
-TEST_P(GaussJordanTest, NamesTheColumnWithoutAPivot) {
+TEST_P(GaussJordanTest, ReportsColumnWithoutPivot) {
   for (const char* name : {"zero", "zero_first_column", "zero_half_columns", "zero_last_column"}) {
     for (const int64_t n : {1, 10, 129}) {
       ASSERT_OK_AND_ASSIGN(const DirectSolution solution,
@@ -107,7 +107,7 @@ TEST_P(GaussJordanTest, StopsWithinABlock) {
   EXPECT_EQ(polls, 6) << "before the first block, in its four stripes, before the second";
 }
 
-TEST_P(GaussJordanTest, ShapesMustAgree) {
+TEST_P(GaussJordanTest, RefusesMismatchedShapes) {
   std::vector<std::complex<double>> memory(100);
   auto* data = reinterpret_cast<std::byte*>(memory.data());
   const DirectSolver& solver = *device_->direct_solvers().front();

@@ -28,7 +28,7 @@ class GetrfPanelsTest : public ::testing::Test {
   HostMatrix a_ = RandomMatrix(kN, kN, 1);
 };
 
-TEST_F(GetrfPanelsTest, SolvesAsWellAsTheWholeWould) {
+TEST_F(GetrfPanelsTest, FactorsAccuratelyInPanels) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, Request()));
   EXPECT_EQ(factor.summary.info, 0);
   EXPECT_LT(factor.summary.pivot_growth, 1000);
@@ -37,7 +37,7 @@ TEST_F(GetrfPanelsTest, SolvesAsWellAsTheWholeWould) {
   EXPECT_LT(*solution.summary.backward_error, 1e-5);
 }
 
-TEST_F(GetrfPanelsTest, NamesTheFirstZeroPivot) {
+TEST_F(GetrfPanelsTest, ReportsFirstZeroPivot) {
   for (const int64_t zero : {int64_t{1400}, int64_t{1700}}) {
     for (int64_t i = 0; i < kN; ++i) a_[i + zero * kN] = 0;
   }

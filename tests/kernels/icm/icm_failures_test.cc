@@ -26,7 +26,7 @@ class IcmFailuresTest : public ::testing::Test {
   JobRunner runner_{*device_};
 };
 
-TEST_F(IcmFailuresTest, SingularIsAResult) {
+TEST_F(IcmFailuresTest, ReportsSingularMatrices) {
   for (const char* name : {"zero", "zero_first_column", "zero_half_columns", "zero_last_column"}) {
     const GalleryKind& kind = GalleryNamed(name);
     for (const char* algorithm : {"icm", "icmpp"}) {
@@ -44,7 +44,7 @@ TEST_F(IcmFailuresTest, SingularIsAResult) {
   }
 }
 
-TEST_F(IcmFailuresTest, WithoutPivotingAZeroDiagonalEndsIt) {
+TEST_F(IcmFailuresTest, StopsAtZeroDiagonalWithoutPivoting) {
   for (const int64_t k : {0, 1, 9, 10, 24}) {
     HostMatrix a = GalleryNamed("lower_triangular").make(25);
     a[k + k * 25] = 0;
@@ -53,7 +53,7 @@ TEST_F(IcmFailuresTest, WithoutPivotingAZeroDiagonalEndsIt) {
   }
 }
 
-TEST_F(IcmFailuresTest, AFinalElementThatIsNotFiniteIsAnErrorWithItsPosition) {
+TEST_F(IcmFailuresTest, ReportsPositionOfNonFiniteFinalElement) {
   // The last column grows as 1.5 * 2^i in float32. With the factor 1.5 no value is close to the
   // largest number, so that the order of summation does not decide whether a sum overflows.
   constexpr int64_t kOrder = 200;
@@ -67,7 +67,7 @@ TEST_F(IcmFailuresTest, AFinalElementThatIsNotFiniteIsAnErrorWithItsPosition) {
   }
 }
 
-TEST_F(IcmFailuresTest, TheSweepLimitAborts) {
+TEST_F(IcmFailuresTest, AbortsAtSweepLimit) {
   const HostMatrix a = RandomMatrix(100, 100, 1);
   FactorRequest request = Request("icmpp", 30);
   request.parameters.sweep_limit = 3;
@@ -86,7 +86,7 @@ TEST_F(IcmFailuresTest, TheSweepLimitAborts) {
               FailsWith(absl::StatusCode::kAborted, "did not converge"));
 }
 
-TEST_F(IcmFailuresTest, ALooseToleranceShowsInTheResult) {
+TEST_F(IcmFailuresTest, ReportsInaccuracyOfLooseTolerance) {
   const int64_t n = 129;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   FactorRequest request = Request("icmpp", 40);
@@ -120,7 +120,7 @@ TEST_F(IcmFailuresTest, StopsBetweenSweeps) {
   }
 }
 
-TEST_F(IcmFailuresTest, AStartOfAnotherOrderOrTypeIsRefused) {
+TEST_F(IcmFailuresTest, RefusesStartOfAnotherOrderOrType) {
   const HostMatrix a = RandomMatrix(10, 10, 1);
   ASSERT_OK_AND_ASSIGN(const Factorization start, runner_.Factor(a, 10, FactorRequest{}));
   FactorRequest request = Request("icmpp", 0);

@@ -74,7 +74,7 @@ HostMatrix Perturbed(HostMatrix a, double change, uint64_t seed) {
   return a;
 }
 
-TEST_F(IcmTest, ByHand) {
+TEST_F(IcmTest, MatchesHandComputedFactors) {
   // [2 1; 4 5] = [2 0; 4 3] [1 1/2; 0 1], column-major. u_01 is correct after one sweep and l_11
   // after two. The third sweep changes nothing.
   Iterated run = Factor({2, 4, 1, 5}, 2, Icm(0));
@@ -90,7 +90,7 @@ TEST_F(IcmTest, ByHand) {
   EXPECT_EQ(run.report().pivots, (std::vector<int64_t>{1}));
 }
 
-TEST_F(IcmTest, SectionsOfEverySize) {
+TEST_F(IcmTest, SupportsSectionsOfEverySize) {
   for (const int64_t n : {1, 2, 3, 5, 10, 31, 32, 33, 65, 129}) {
     for (const int64_t size : {1, 2, 7, 32, 33, 64, 200}) {
       SCOPED_TRACE(std::to_string(n) + " by " + std::to_string(size));
@@ -106,7 +106,7 @@ TEST_F(IcmTest, SectionsOfEverySize) {
   }
 }
 
-TEST_F(IcmTest, OrdersAcrossTheDefaultSection) {
+TEST_F(IcmTest, FactorsOrdersAroundTheDefaultSectionSize) {
   for (const int64_t n : {63, 64, 65, 255, 256, 257, kSanitized ? 258 : 558}) {
     SCOPED_TRACE(n);
     const HostMatrix a = RandomMatrix(n, n, 4);
@@ -117,7 +117,7 @@ TEST_F(IcmTest, OrdersAcrossTheDefaultSection) {
 }
 
 // With partial pivoting, the interchanges equal those of Crout's direct method.
-TEST_F(IcmTest, PartialPivotingMakesTheExchangesOfCmpp) {
+TEST_F(IcmTest, ExchangesRowsLikeCmppWithPartialPivoting) {
   const int64_t n = 100;
   const HostMatrix a = RandomMatrix(n, n, 8);
   FactorRequest cmpp;
@@ -132,7 +132,7 @@ TEST_F(IcmTest, PartialPivotingMakesTheExchangesOfCmpp) {
   }
 }
 
-TEST_F(IcmTest, TheFirstSectionOfADenseMatrixTakesTwoSweepsAColumnAndOneAPivot) {
+TEST_F(IcmTest, FirstSectionNeedsTwoSweepsPerColumnAndOnePerPivot) {
   const int64_t n = 200;
   int64_t pivots = 0;
   for (const int64_t size : {20, 50, 65}) {
@@ -154,7 +154,7 @@ TEST_F(IcmTest, TheFirstSectionOfADenseMatrixTakesTwoSweepsAColumnAndOneAPivot) 
   EXPECT_GT(pivots, 20);
 }
 
-TEST_F(IcmTest, TheThresholdHoldsForWholeColumns) {
+TEST_F(IcmTest, AppliesThresholdToWholeColumns) {
   const int64_t n = 129;
   const HostMatrix a = RandomMatrix(n, n, 21);
   const Iterated run = Factor(a, n, Icmpp(20));
@@ -167,7 +167,7 @@ TEST_F(IcmTest, TheThresholdHoldsForWholeColumns) {
   EXPECT_LT(run.pivots(), n / 2);
 }
 
-TEST_F(IcmTest, TransientsThatAreNotFiniteAreOverwritten) {
+TEST_F(IcmTest, OverwritesNonFiniteTransients) {
   // l_11 starts as zero and divides row 1 of U, but its final value is -l_10 u_01.
   const int64_t n = 40;
   HostMatrix a = RandomMatrix(n, n, 3);
@@ -179,7 +179,7 @@ TEST_F(IcmTest, TransientsThatAreNotFiniteAreOverwritten) {
   }
 }
 
-TEST_F(IcmTest, AWarmStartEndsInTheSameBits) {
+TEST_F(IcmTest, WarmStartGivesTheSameBits) {
   const int64_t n = 129;
   const HostMatrix before = GalleryNamed("diagonally_dominant").make(n);
   const HostMatrix a = Perturbed(before, 1e-3, 5);
@@ -212,7 +212,7 @@ TEST_F(IcmTest, WarmStartsSaveSweepsWithATolerance) {
   }
 }
 
-TEST_F(IcmTest, AStartWithUnitLAndExchangesIsRescaledAndComposed) {
+TEST_F(IcmTest, RescalesStartWithUnitLAndComposesItsExchanges) {
   const int64_t n = 129;
   const HostMatrix before = RandomMatrix(n, n, 6);
   const HostMatrix a = Perturbed(before, 1e-6, 7);
@@ -237,7 +237,7 @@ TEST_F(IcmTest, AStartWithUnitLAndExchangesIsRescaledAndComposed) {
   EXPECT_LE(run.sweeps(), 3 * 16);
 }
 
-TEST_F(IcmTest, SeveralCoresGiveAFactorToo) {
+TEST_F(IcmTest, FactorsOnSeveralCores) {
   const int64_t n = kSanitized ? 300 : 1089;
   const HostMatrix a = RandomMatrix(n, n, 2);
   const Iterated run = Factor(a, n, Icmpp(100));

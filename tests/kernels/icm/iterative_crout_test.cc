@@ -15,7 +15,7 @@
 namespace crout::testing::iterative_crout_test {
 namespace {
 
-TEST(PivotRuleTest, BoundsAreAsWritten) {
+TEST(PivotRuleTest, AppliesBoundsOfEachRule) {
   const PivotCriterion interval{.rule = PivotRule::kInterval, .low = 1e-5, .high = 1e5};
   EXPECT_TRUE(IsBad(interval, 1e-5, 0));  // (low, high]
   EXPECT_FALSE(IsBad(interval, 1.001e-5, 0));
@@ -31,7 +31,7 @@ TEST(PivotRuleTest, BoundsAreAsWritten) {
   EXPECT_FALSE(IsBad({.rule = PivotRule::kNone}, 0, 1));
 }
 
-TEST(HasConvergedTest, IsRelativeAndNeverTrueForNotFinite) {
+TEST(HasConvergedTest, UsesRelativeChangeAndRejectsNonFiniteValues) {
   EXPECT_TRUE(HasConverged(1.0, 1.0, 0.0));
   EXPECT_FALSE(HasConverged(1.0, std::nextafter(1.0, 2), 0.0));
   EXPECT_TRUE(HasConverged(-100.0, -101.0, 0.01));
@@ -44,7 +44,7 @@ TEST(HasConvergedTest, IsRelativeAndNeverTrueForNotFinite) {
   }
 }
 
-TEST(HasConvergedTest, OfComplexNumbersGoesByTheSumOfTheParts) {
+TEST(HasConvergedTest, UsesSumOfPartsOfComplexNumbers) {
   using Complex = std::complex<double>;
   EXPECT_TRUE(HasConverged(Complex{1, 2}, Complex{1, 2}, 0.0));
   EXPECT_FALSE(HasConverged(Complex{1, 2}, Complex{1, std::nextafter(2.0, 3)}, 0.0));
@@ -63,7 +63,7 @@ TEST(HasConvergedTest, OfComplexNumbersGoesByTheSumOfTheParts) {
   }
 }
 
-TEST(HasConvergedTest, ByBothTolerances) {
+TEST(HasConvergedTest, UsesRelativeAndAbsoluteTolerance) {
   LuParameters parameters;
   parameters.tolerance = 0.01;
   const Tolerances<double> relative(parameters);
@@ -83,7 +83,7 @@ TEST(HasConvergedTest, ByBothTolerances) {
   }
 }
 
-TEST(SectionsTest, PublishedSizeAndBounds) {
+TEST(SectionsTest, ComputesPublishedSizeAndBounds) {
   EXPECT_EQ(PublishedSectionSize(10, 32), 256);
   EXPECT_EQ(PublishedSectionSize(2561, 32), 256);
   EXPECT_EQ(PublishedSectionSize(4156, 32), 416);
@@ -97,7 +97,7 @@ TEST(SectionsTest, PublishedSizeAndBounds) {
   EXPECT_EQ((SectionGrid{0, 4}.count()), 0);
 }
 
-TEST(PermutationTest, GoesToInterchangesAndBack) {
+TEST(PermutationTest, ConvertsToInterchangesAndBack) {
   const std::vector<int64_t> p = {3, 0, 4, 1, 2};
   std::vector<int64_t> ipiv(5);
   InterchangesOf(p, ipiv.data());
@@ -108,7 +108,7 @@ TEST(PermutationTest, GoesToInterchangesAndBack) {
   EXPECT_EQ(ipiv, swaps);
 }
 
-TEST(CheckParametersTest, BlockSizesArePowersOfTwoThatTheMethodTakes) {
+TEST(CheckParametersTest, AcceptsOnlySupportedBlockSizes) {
   MethodTraits traits;
   LuParameters parameters;
   parameters.block_size = 64;
@@ -134,7 +134,7 @@ TEST(CheckParametersTest, BlockSizesArePowersOfTwoThatTheMethodTakes) {
   EXPECT_OK(CheckParameters(traits, parameters));
 }
 
-TEST(CheckParametersTest, IterativeMethodsTakeWhatOthersRefuse) {
+TEST(CheckParametersTest, AcceptsIterationParametersOnlyForIterativeMethods) {
   MethodTraits traits;
   traits.iterative = true;
   LuParameters parameters;
@@ -172,7 +172,7 @@ TEST(CheckParametersTest, IterativeMethodsTakeWhatOthersRefuse) {
               FailsWith(absl::StatusCode::kInvalidArgument, "takes no section size"));
 }
 
-TEST(FinishRunTest, EveryOutcomeHasItsStatus) {
+TEST(FinishRunTest, ReturnsTheStatusOfEveryOutcome) {
   RunRecord record;
   record.row = 3;
   record.column = 4;

@@ -100,7 +100,7 @@ std::vector<int64_t> ByRows(const IterationReport& report) {
   return rows;
 }
 
-TEST_F(PublishedIcmTest, SweepsAreThePublishedOnesSectionBySection) {
+TEST_F(PublishedIcmTest, MatchesPublishedSweepsOfEachSection) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   for (const PublishedMap& map : kMaps) {
     if (kSanitized && map.sections > 1) continue;
@@ -120,7 +120,7 @@ TEST_F(PublishedIcmTest, SweepsAreThePublishedOnesSectionBySection) {
 
 // These matrices were recreated from their definition and differ from the published ones in the
 // last bits. Roundoff determines when their sweeps end.
-TEST_F(PublishedIcmTest, SweepsOfDomainDecompositionAreThePublishedOnesWithinThree) {
+TEST_F(PublishedIcmTest, MatchesPublishedSweepsOfDomainDecompositionWithinThree) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   for (const PublishedMap& map : {PublishedMap{"poc/poc-8_4_2_corner.mtx.gz", 1, {47}, {0}},
                                   {"poc/poc-8_4_2_edge.mtx.gz", 2, {39, 29, 28, 30}, {0, 0}}}) {
@@ -133,7 +133,7 @@ TEST_F(PublishedIcmTest, SweepsOfDomainDecompositionAreThePublishedOnesWithinThr
   }
 }
 
-TEST_F(PublishedIcmTest, BadElementsThatWereTheLargestMoveNoRow) {
+TEST_F(PublishedIcmTest, CountsBadElementsThatMoveNoRow) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   struct Counts {
     const char* file;
@@ -151,7 +151,7 @@ TEST_F(PublishedIcmTest, BadElementsThatWereTheLargestMoveNoRow) {
 }
 
 // The upper bound of the interval rejects elements only because of their scale.
-TEST_F(PublishedIcmTest, WithoutTheUpperBoundSweepsAreFewer) {
+TEST_F(PublishedIcmTest, NeedsFewerSweepsWithoutTheUpperBound) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   FactorRequest request = Request();
   request.parameters.pivoting = PivotCriterion{.rule = PivotRule::kInterval, .high = INFINITY};
@@ -198,7 +198,7 @@ HostMatrix Dense(int64_t n, uint64_t seed) {
   return a;
 }
 
-TEST_F(PublishedIcmTest, SweepsOfDenseMatricesFollowTheLaws) {
+TEST_F(PublishedIcmTest, NeedsPredictedSweepsForDenseMatrices) {
   struct Size {
     int64_t n;
     int64_t section;  // 0: as published
@@ -267,7 +267,7 @@ Literal SweepOneSection(const HostMatrix& a, int64_t n) {
   return run;
 }
 
-TEST_F(PublishedIcmTest, HasTheBitsOfItsDefinition) {
+TEST_F(PublishedIcmTest, MatchesItsDefinitionBitForBit) {
   for (const int64_t n : {1, 2, 5, 33, 70}) {
     const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
     const Literal literal = SweepOneSection(a, n);
@@ -281,7 +281,7 @@ TEST_F(PublishedIcmTest, HasTheBitsOfItsDefinition) {
   }
 }
 
-TEST_F(PublishedIcmTest, FactorsOfOtherTypesAndStartsAreGood) {
+TEST_F(PublishedIcmTest, FactorsOtherTypesAndFromStarts) {
   const int64_t n = 129;
   const HostMatrix a = Dense(n, 8);
   FactorRequest request = Request();
@@ -306,7 +306,7 @@ TEST_F(PublishedIcmTest, FactorsOfOtherTypesAndStartsAreGood) {
   }
 }
 
-TEST_F(PublishedIcmTest, ComplexMatrices) {
+TEST_F(PublishedIcmTest, FactorsComplexMatrices) {
   const int64_t n = 60;
   const HostMatrix parts = Dense(n, 3);
   ComplexMatrix a(parts.begin(), parts.end());
@@ -320,7 +320,7 @@ TEST_F(PublishedIcmTest, ComplexMatrices) {
   EXPECT_LT(*factor.summary.quality, 1e5);
 }
 
-TEST_F(PublishedIcmTest, SingularAndNotFinite) {
+TEST_F(PublishedIcmTest, ReportsSingularAndNonFiniteMatrices) {
   for (const char* name : {"zero", "zero_first_column", "zero_half_columns", "zero_last_column"}) {
     const GalleryKind& kind = GalleryNamed(name);
     for (const char* algorithm : {"icm", "icmpp"}) {
@@ -345,7 +345,7 @@ TEST_F(PublishedIcmTest, SingularAndNotFinite) {
   }
 }
 
-TEST_F(PublishedIcmTest, TheAbsoluteToleranceServesTheFastVariantToo) {
+TEST_F(PublishedIcmTest, AppliesAbsoluteToleranceInFastVariant) {
   const int64_t n = 129;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(n);
   FactorRequest request = Request("icm");
@@ -357,7 +357,7 @@ TEST_F(PublishedIcmTest, TheAbsoluteToleranceServesTheFastVariantToo) {
   EXPECT_EQ(loose.summary.iterations->variant, MethodVariant::kFast);
 }
 
-TEST_F(PublishedIcmTest, StopsBetweenSweepsAndAtTheirLimit) {
+TEST_F(PublishedIcmTest, StopsBetweenSweepsAndAtSweepLimit) {
   const HostMatrix a = Dense(100, 1);
   FactorRequest request = Request();
   request.parameters.section_size = 30;
@@ -370,7 +370,7 @@ TEST_F(PublishedIcmTest, StopsBetweenSweepsAndAtTheirLimit) {
                         "section (0, 0) of 4 x 4 did not converge within 3 sweeps"));
 }
 
-TEST_F(PublishedIcmTest, TheBlockSizeIsReportedAndRefusedElsewhere) {
+TEST_F(PublishedIcmTest, ReportsBlockSizeAndRefusesItForOtherMethods) {
   const HostMatrix a = RandomMatrix(4, 4, 1);
   FactorRequest request = Request();
   for (const auto& [requested, used] : {std::pair{0, 32}, {8, 8}, {16, 16}, {32, 32}}) {
@@ -383,7 +383,7 @@ TEST_F(PublishedIcmTest, TheBlockSizeIsReportedAndRefusedElsewhere) {
               FailsWith(absl::StatusCode::kInvalidArgument, "except in variant 'published'"));
 }
 
-TEST_F(PublishedIcmTest, ParametersThatItHasNoUseForAreRefused) {
+TEST_F(PublishedIcmTest, RefusesUnsupportedParameters) {
   const HostMatrix a = RandomMatrix(4, 4, 1);
   FactorRequest request = Request();
   request.parameters.pivoting = PivotCriterion{.rule = PivotRule::kThreshold};

@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(All, EntryReaderTest,
                                                               DType::kComplex128),
                                             ::testing::Bool(), ::testing::Values(4, 8)));
 
-TEST(EntryReaderStopTest, StopsWhileItAssembles) {
+TEST(EntryReaderStopTest, StopsDuringAssembly) {
   constexpr int64_t kEntries = StopCounter::kStepsBetweenStops;
   // Many short columns, then a single long column. The entries are not sorted.
   for (const int64_t columns : {int64_t{1} << 12, int64_t{1}}) {
@@ -134,7 +134,7 @@ TEST(EntryReaderStopTest, StopsWhileItAssembles) {
   }
 }
 
-TEST_P(EntryReaderTest, SumsDuplicatesInAnyPieces) {
+TEST_P(EntryReaderTest, SumsDuplicatesForAnyPieces) {
   const bool complex = IsComplex(std::get<0>(GetParam()));
   const std::vector<Entry> entries = RandomEntries(40, 30, 9000, complex);
   const EntryFormat format = Format(40, 30, entries.size());
@@ -164,7 +164,7 @@ TEST_P(EntryReaderTest, SumsDuplicatesInAnyPieces) {
   }
 }
 
-TEST_P(EntryReaderTest, EmptyMatrices) {
+TEST_P(EntryReaderTest, ReadsEmptyMatrices) {
   for (const auto& [rows, columns] : {std::pair(0, 0), std::pair(5, 5), std::pair(0, 3)}) {
     const EntryFormat format = Format(rows, columns, 0);
     EntryReader reader(format, false, nullptr);
@@ -191,7 +191,7 @@ TEST_P(EntryReaderTest, RefusesIndicesBeyondTheMatrix) {
   }
 }
 
-TEST_P(EntryReaderTest, RefusesOffsetsThatFallOrEndElsewhere) {
+TEST_P(EntryReaderTest, RefusesDecreasingOffsetsAndWrongEnds) {
   const EntryFormat format = Format(3, 3, 4);
   if (!format.compressed_rows) return;
   const std::vector<std::vector<int64_t>> wrong = {{1, 2, 3, 4}, {0, 3, 2, 4},  {0, 2, 5, 4},
@@ -206,7 +206,7 @@ TEST_P(EntryReaderTest, RefusesOffsetsThatFallOrEndElsewhere) {
   }
 }
 
-TEST_P(EntryReaderTest, RefusesValuesThatAreNotFinite) {
+TEST_P(EntryReaderTest, RefusesNonFiniteValues) {
   for (const double value : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     const EntryFormat format = Format(3, 3, 2);
     EntryReader reader(format, false, nullptr);
@@ -217,7 +217,7 @@ TEST_P(EntryReaderTest, RefusesValuesThatAreNotFinite) {
   }
 }
 
-TEST_P(EntryReaderTest, RefusesAnotherNumberOfBytes) {
+TEST_P(EntryReaderTest, RefusesWrongNumberOfBytes) {
   const EntryFormat format = Format(3, 3, 2);
   const std::string bytes = BytesOf(format, {{0, 0, 1}, {1, 1, 2}});
   for (const std::string& wrong : {bytes.substr(0, bytes.size() - 1), bytes + "x", std::string()}) {

@@ -190,7 +190,7 @@ std::vector<BadFile> BadEntries() {
   };
 }
 
-TEST(MatrixMarketErrorsTest, EachFileGivesItsStatus) {
+TEST(MatrixMarketErrorsTest, ReturnsTheErrorOfEachBadFile) {
   ThreadPool pool(2);
   std::vector<BadFile> files = BadHeaders();
   for (const std::vector<BadFile>& more : {BadEntries(), BadComplexEntries()}) {
@@ -213,7 +213,7 @@ TEST(MatrixMarketErrorsTest, EachFileGivesItsStatus) {
   }
 }
 
-TEST(MatrixMarketErrorsTest, ComplexFilesAreRefusedIfOnlyRealOnesAreAllowed) {
+TEST(MatrixMarketErrorsTest, RefusesComplexFilesIfOnlyRealOnesAreAllowed) {
   MatrixMarketLimits limits;
   limits.complex = false;
   const std::string banner = "%%MatrixMarket matrix coordinate complex ";
@@ -226,7 +226,7 @@ TEST(MatrixMarketErrorsTest, ComplexFilesAreRefusedIfOnlyRealOnesAreAllowed) {
   EXPECT_TRUE(ReadWhole(Coordinate("1 1 1\n1 1 1\n"), limits).status.ok());
 }
 
-TEST(MatrixMarketErrorsTest, TheFirstErrorOfTheFileWins) {
+TEST(MatrixMarketErrorsTest, ReportsTheFirstErrorOfTheFile) {
   ThreadPool pool(4);
   const std::string good(20000, '\n');
   std::string text = Coordinate("9 9 100\n") + good + "1 1 first\n";
@@ -240,7 +240,7 @@ TEST(MatrixMarketErrorsTest, TheFirstErrorOfTheFileWins) {
   }
 }
 
-TEST(MatrixMarketErrorsTest, DimensionsBeyondTheLimits) {
+TEST(MatrixMarketErrorsTest, RefusesDimensionsBeyondTheLimits) {
   MatrixMarketLimits limits;
   limits.max_rows = 3;
   limits.max_columns = 2;
@@ -254,7 +254,7 @@ TEST(MatrixMarketErrorsTest, DimensionsBeyondTheLimits) {
   EXPECT_EQ(ReadWhole(Coordinate("1 1 100\n"), limits).status.code(), kExhausted);
 }
 
-TEST(MatrixMarketErrorsTest, DamagedGzip) {
+TEST(MatrixMarketErrorsTest, DetectsDamagedGzip) {
   const std::string text = RandomMatrixText(100, 3000, 1);
   const std::string gzip = Gzip(text);
   for (const size_t length : {size_t{2}, size_t{5}, gzip.size() / 2, gzip.size() - 1}) {
@@ -278,7 +278,7 @@ TEST(MatrixMarketErrorsTest, DamagedGzip) {
 }
 
 // An error in the text is reported, rather than damage in a later part of the gzip stream.
-TEST(MatrixMarketErrorsTest, DamagedGzipBehindAFaultyLine) {
+TEST(MatrixMarketErrorsTest, ReportsFaultyLineBeforeDamagedGzip) {
   const std::string text = Coordinate("9 9 9\n1 1 1\n1 1 x\n1 1") + RandomMatrixText(9, 9, 1);
   const std::string gzip = Gzip(text);
   for (const size_t segment_bytes : {1, 50, 1 << 20}) {
@@ -289,7 +289,7 @@ TEST(MatrixMarketErrorsTest, DamagedGzipBehindAFaultyLine) {
   }
 }
 
-TEST(MatrixMarketErrorsTest, GzipThatExpandsTooFar) {
+TEST(MatrixMarketErrorsTest, RefusesGzipThatExpandsTooFar) {
   ThreadPool pool(2);
   const std::string bomb = Gzip(Coordinate("1 1 1\n1 1 1\n") + std::string(64 << 20, '\n'), 9);
   ASSERT_LT(bomb.size(), 100000u);

@@ -66,7 +66,7 @@ class MatrixMarketFilesTest : public ::testing::Test {
   }
 };
 
-TEST_F(MatrixMarketFilesTest, EveryMatrixOfTheIndex) {
+TEST_F(MatrixMarketFilesTest, ReadsEveryMatrixOfTheIndex) {
   ThreadPool pool(3);
   std::ifstream index(Directory() / "INDEX.tsv");
   std::string line;
@@ -92,7 +92,7 @@ TEST_F(MatrixMarketFilesTest, EveryMatrixOfTheIndex) {
   EXPECT_GT(complex, 10);
 }
 
-TEST_F(MatrixMarketFilesTest, EveryRightHandSide) {
+TEST_F(MatrixMarketFilesTest, ReadsEveryRightHandSide) {
   int count = 0;
   for (const auto& entry : fs::recursive_directory_iterator(Directory())) {
     const std::string name = entry.path().filename();
@@ -170,7 +170,7 @@ const std::map<std::string, Verdict>& Verdicts() {
   return *verdicts;
 }
 
-TEST_F(MatrixMarketFilesTest, EveryMalformedFileGetsItsVerdict) {
+TEST_F(MatrixMarketFilesTest, ReturnsTheExpectedStatusOfEveryMalformedFile) {
   for (const auto& entry : fs::directory_iterator(Directory() / "malformed_edge")) {
     const std::string name = entry.path().filename();
     SCOPED_TRACE(name);

@@ -195,7 +195,7 @@ class MatrixMarketMemoryTest : public ::testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(MatrixMarketMemoryTest, NothingIsHeldThatWasNotGranted) {
+TEST_P(MatrixMarketMemoryTest, StaysWithinTheGrant) {
   const std::string text = Text(GetParam().shape);
   const std::string file = GetParam().gzip ? Gzip(text) : text;
   for (const size_t piece : {size_t{997}, size_t{100000}, size_t{4} << 20}) {
@@ -206,7 +206,7 @@ TEST_P(MatrixMarketMemoryTest, NothingIsHeldThatWasNotGranted) {
   ReadGranted(file, size_t{100000}, SIZE_MAX, /*build_value_map=*/true);
 }
 
-TEST_P(MatrixMarketMemoryTest, ARefusalDropsEverything) {
+TEST_P(MatrixMarketMemoryTest, FreesEverythingAfterARefusal) {
   const std::string text = Text(GetParam().shape);
   const std::string file = GetParam().gzip ? Gzip(text) : text;
   constexpr size_t kPiece = 4096;
@@ -257,7 +257,7 @@ std::string BinaryEntries(const EntryFormat& format) {
   return bytes;
 }
 
-TEST(EntryReaderMemoryTest, HoldsWhatWasGrantedAndEndsWhereThatEnds) {
+TEST(EntryReaderMemoryTest, StaysWithinTheGrantAndStopsAtItsLimit) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kComplex64}) {
     for (const bool compressed : {false, true}) {
       for (const int index_bytes : {4, 8}) {

@@ -201,13 +201,13 @@ TEST(MatrixMarketReaderTest, ReadsComplexFiles) {
   }
 }
 
-TEST(MatrixMarketReaderTest, RealFilesHaveNoImaginaryParts) {
+TEST(MatrixMarketReaderTest, ReturnsNoImaginaryPartsOfRealFiles) {
   EXPECT_THAT(ReadWhole(RandomMatrixText(9, 9, 1)).sparse.imaginary, IsEmpty());
   EXPECT_THAT(ReadWhole("%%MatrixMarket matrix array real general\n1 1\n1\n").dense_imaginary,
               IsEmpty());
 }
 
-TEST(MatrixMarketReaderTest, HeaderHoldsTheDeclaredFormat) {
+TEST(MatrixMarketReaderTest, ReturnsTheDeclaredFormatInTheHeader) {
   MatrixMarketReader reader({}, nullptr);
   const std::string text = std::string(kReal) + "% c\n3 4 5";
   ASSERT_TRUE(reader.Append(text).ok());
@@ -233,7 +233,7 @@ TEST(MatrixMarketReaderTest, AgreesWithTheNaiveReader) {
   EXPECT_NE(Difference(ReadWhole(text), naive), "");
 }
 
-TEST(MatrixMarketReaderTest, PiecesAndThreadsDoNotMatter) {
+TEST(MatrixMarketReaderTest, DoesNotDependOnPiecesAndThreads) {
   ThreadPool pool(3);
   for (const bool spoil : {false, true}) {
     std::string text = RandomMatrixText(300, 4000, 2);
@@ -260,7 +260,7 @@ TEST(MatrixMarketReaderTest, PiecesAndThreadsDoNotMatter) {
   }
 }
 
-TEST(MatrixMarketReaderTest, SegmentsOfTheDefaultSize) {
+TEST(MatrixMarketReaderTest, ReadsSegmentsOfTheDefaultSize) {
   ThreadPool pool(4);
   const std::string text = RandomMatrixText(1000, 200000, 3);
   ASSERT_GT(text.size(), 4 * MatrixMarketLimits().segment_bytes);
@@ -272,14 +272,14 @@ TEST(MatrixMarketReaderTest, SegmentsOfTheDefaultSize) {
             "");
 }
 
-TEST(MatrixMarketReaderTest, ConcatenatedGzipMembersAreOneText) {
+TEST(MatrixMarketReaderTest, ReadsConcatenatedGzipMembersAsOneText) {
   const std::string text = RandomMatrixText(20, 300, 4);
   const std::string members = Gzip(text.substr(0, 700)) + Gzip("") + Gzip(text.substr(700));
   EXPECT_EQ(Difference(ReadWhole(members), ReadWhole(text)), "");
   EXPECT_EQ(Difference(ReadPieces(members, [] { return 1; }), ReadWhole(text)), "");
 }
 
-TEST(MatrixMarketReaderTest, FinishMayRunOnThePool) {
+TEST(MatrixMarketReaderTest, FinishesOnThePool) {
   ThreadPool pool(1);
   const std::string text = RandomMatrixText(100, 5000, 5);
   MatrixMarketLimits limits;
@@ -292,7 +292,7 @@ TEST(MatrixMarketReaderTest, FinishMayRunOnThePool) {
   EXPECT_EQ(Difference(result, ReadWhole(text)), "");
 }
 
-TEST(MatrixMarketReaderTest, MemoryGrowsWithWhatArrived) {
+TEST(MatrixMarketReaderTest, MemoryGrowsWithTheReceivedText) {
   MatrixMarketReader reader({}, nullptr);
   const std::string header = std::string(kReal) + "1000000 1000000 1000000000\n";
   ASSERT_TRUE(reader.Append(header).ok());
@@ -333,7 +333,7 @@ TEST(MatrixMarketReaderTest, PeakBytesSaturates) {
   EXPECT_EQ(PeakBytes(header), std::numeric_limits<int64_t>::max());
 }
 
-TEST(MatrixMarketReaderTest, ADroppedReaderLeavesThePoolUsable) {
+TEST(MatrixMarketReaderTest, DestructionLeavesThePoolUsable) {
   ThreadPool pool(2);
   const std::string text = RandomMatrixText(500, 50000, 7);
   MatrixMarketLimits limits;
@@ -345,7 +345,7 @@ TEST(MatrixMarketReaderTest, ADroppedReaderLeavesThePoolUsable) {
   EXPECT_EQ(Difference(ReadWhole(text, limits, &pool), ReadWhole(text)), "");
 }
 
-TEST(MatrixMarketReaderTest, ErrorsArriveBeforeTheEnd) {
+TEST(MatrixMarketReaderTest, ReportsErrorsBeforeTheEnd) {
   ThreadPool pool(1);
   MatrixMarketLimits limits;
   limits.segment_bytes = 100;
@@ -404,7 +404,7 @@ TEST(MatrixMarketStopTest, StopsBetweenSegments) {
   ExpectStops(Gzip(text), segments);
 }
 
-TEST(MatrixMarketStopTest, StopsWhileASymmetricArrayIsExpanded) {
+TEST(MatrixMarketStopTest, StopsDuringExpansionOfASymmetricArray) {
   constexpr int kOrder = 1024;
   std::string text = "%%MatrixMarket matrix array real symmetric\n1024 1024\n";
   constexpr int kValues = kOrder * (kOrder + 1) / 2;

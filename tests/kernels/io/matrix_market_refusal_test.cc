@@ -25,7 +25,7 @@ void AwaitScheduledTasks(ThreadPool& pool) {
   latch->arrive_and_wait();
 }
 
-TEST(MatrixMarketRefusalTest, OnThreadsThatParse) {
+TEST(MatrixMarketRefusalTest, SurvivesFailedAllocationsOfParsingThreads) {
   constexpr size_t kPiece = 1000;
   constexpr int kAllocations = 150;  // more than the threads make
   const std::string text = RandomMatrixText(300, 3000, 1);

@@ -40,7 +40,7 @@ class SparseBlockTest : public ::testing::Test {
   int64_t nonzeros_ = 0;
 };
 
-TEST_F(SparseBlockTest, StopsWhileItIsWritten) {
+TEST_F(SparseBlockTest, StopsDuringWriting) {
   constexpr int64_t kOrder = int64_t{1} << 19;
   SparseMatrix matrix;
   matrix.rows = matrix.columns = kOrder;
@@ -88,7 +88,7 @@ TEST_F(SparseBlockTest, FindsEveryEntryInItsRow) {
   EXPECT_THAT(Of(a.position, 5), ElementsAre(0, 3, 1, 4, 2));
 }
 
-TEST_F(SparseBlockTest, OfNothing) {
+TEST_F(SparseBlockTest, WritesEmptyMatrices) {
   SparseMatrix empty;
   empty.column_start = {0};
   ASSERT_FALSE(Write(empty, DType::kFloat64));
@@ -99,7 +99,7 @@ TEST_F(SparseBlockTest, OfNothing) {
   EXPECT_THAT(Of(view<double>().row_start, 2), ElementsAre(0, 0));
 }
 
-TEST_F(SparseBlockTest, NamesWhatIsBeyondTheType) {
+TEST_F(SparseBlockTest, ReportsEntriesBeyondTheRangeOfTheType) {
   SparseMatrix large = Example();
   large.value[3] = 1e39;
   const std::optional<EntryPlace> place = Write(large, DType::kFloat32);

@@ -100,7 +100,7 @@ class ValueMapTest : public ::testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(ValueMapTest, OtherValuesGiveWhatTheTextWithThemGives) {
+TEST_P(ValueMapTest, GivesTheMatrixOfTheTextWithOtherValues) {
   ThreadPool pool(2);
   const std::vector<Line> first = RandomLines(GetParam(), 1);
   std::vector<Line> second = first;
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"complex", Symmetry::kHermitian}));
 
 // The expected numbers follow the definition of SeriesResult.entry_digest, evaluated in Python.
-TEST(ValueMapReaderTest, DigestsTheLinesInTheirOrder) {
+TEST(ValueMapReaderTest, DigestsLinesInOrder) {
   const auto digest = [](absl::string_view lines) {
     MatrixMarketLimits limits;
     limits.build_value_map = true;
@@ -172,7 +172,7 @@ TEST(ValueMapReaderTest, DigestsTheLinesInTheirOrder) {
   EXPECT_EQ(digest("1 1 1\n2 1 3\n1 1 1\n3 3 2\n"), "d7b3feee057e4dc9");
 }
 
-TEST(ValueMapReaderTest, NoMapWithoutARequestOrForArrays) {
+TEST(ValueMapReaderTest, MakesNoMapWithoutARequestOrForArrays) {
   const std::string coordinate = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 3\n";
   const std::string array = "%%MatrixMarket matrix array real general\n1 1\n3\n";
   MatrixMarketLimits limits;

@@ -122,7 +122,7 @@ class IrrGetrfTest : public ::testing::Test {};
 using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(IrrGetrfTest, Types);
 
-TYPED_TEST(IrrGetrfTest, ByHand) {
+TYPED_TEST(IrrGetrfTest, MatchesHandComputedFactors) {
   // The rows are exchanged: [1 3; 2 4] = P [1 0; 1/2 1] [2 4; 0 1].
   const auto factors = Factored<TypeParam>({{2, 2, {1, 2, 3, 4}}, {1, 1, {-4}}});
   EXPECT_EQ(factors[0].lu.elements, (std::vector<TypeParam>{2, 0.5, 4, 1}));
@@ -134,17 +134,17 @@ TYPED_TEST(IrrGetrfTest, ByHand) {
   EXPECT_EQ(factors[1].ipiv, std::vector<int64_t>{1});
 }
 
-TYPED_TEST(IrrGetrfTest, RandomMix) {
+TYPED_TEST(IrrGetrfTest, FactorsMixedShapes) {
   ExpectGoodAsLapacks(RandomMembers<TypeParam>(MixedShapes()));
 }
 
-TYPED_TEST(IrrGetrfTest, AllEqual) {
+TYPED_TEST(IrrGetrfTest, FactorsMembersOfEqualShape) {
   for (const int64_t n : {1, 2, 4, 17, 70}) {
     ExpectGoodAsLapacks(RandomMembers<TypeParam>(std::vector<MatrixShape>(40, {n, n})));
   }
 }
 
-TYPED_TEST(IrrGetrfTest, OfNothing) {
+TYPED_TEST(IrrGetrfTest, AcceptsEmptyBatches) {
   EXPECT_TRUE(Factored<TypeParam>({}).empty());
   for (const auto& factor : Factored(RandomMembers<TypeParam>({{0, 0}, {5, 0}, {0, 5}}))) {
     EXPECT_EQ(factor.info, 0);
@@ -153,7 +153,7 @@ TYPED_TEST(IrrGetrfTest, OfNothing) {
   }
 }
 
-TYPED_TEST(IrrGetrfTest, OneHugeAmongTiny) {
+TYPED_TEST(IrrGetrfTest, FactorsOneLargeMemberAmongSmallOnes) {
   std::vector<MatrixShape> shapes(300, {3, 3});
   const int64_t n = kSanitized ? 200 : 1030;  // uses all cores
   shapes[150] = {n, n};
@@ -194,7 +194,7 @@ FactoredMember<T> FactoredAmongOthers(const Member<T>& bad) {
   return factor;
 }
 
-TYPED_TEST(IrrGetrfTest, SingularMembersAreFactoredAndDoNotAffectOthers) {
+TYPED_TEST(IrrGetrfTest, FactorsSingularMembersWithoutAffectingOthers) {
   for (const int64_t n : {1, 2, 6, 17, 64, 80}) {
     for (const int64_t zero : {int64_t{0}, n / 2, n - 1}) {
       SCOPED_TRACE(::testing::Message() << n << " " << zero);
@@ -213,7 +213,7 @@ TYPED_TEST(IrrGetrfTest, SingularMembersAreFactoredAndDoNotAffectOthers) {
   }
 }
 
-TYPED_TEST(IrrGetrfTest, NanAndInfAreSeenAndDoNotAffectOthers) {
+TYPED_TEST(IrrGetrfTest, ReportsNanAndInfWithoutAffectingOthers) {
   for (const int64_t n : {1, 6, 40, 70}) {
     for (const double bad : {kNan, kInfinity}) {
       for (const int64_t at : {int64_t{0}, n * n / 2, n * n - 1}) {
@@ -232,7 +232,7 @@ TYPED_TEST(IrrGetrfTest, NanAndInfAreSeenAndDoNotAffectOthers) {
   }
 }
 
-TYPED_TEST(IrrGetrfTest, PivotsThatAreOnTheDiagonalStay) {
+TYPED_TEST(IrrGetrfTest, DoesNotExchangePivotsOnTheDiagonal) {
   std::vector<Member<TypeParam>> members;
   for (const int64_t n : {1, 7, 30, 64, 90}) {
     members.push_back(RandomMember<TypeParam>(n, n, n));
@@ -245,7 +245,7 @@ TYPED_TEST(IrrGetrfTest, PivotsThatAreOnTheDiagonalStay) {
   }
 }
 
-TYPED_TEST(IrrGetrfTest, TheFirstOfEqualsIsThePivot) {
+TYPED_TEST(IrrGetrfTest, ChoosesFirstOfEqualCandidates) {
   // All elements of the first column have the same modulus.
   for (const int64_t n : {3, 8, 50}) {
     Member<TypeParam> a = RandomMember<TypeParam>(n, n, 5);
@@ -256,7 +256,7 @@ TYPED_TEST(IrrGetrfTest, TheFirstOfEqualsIsThePivot) {
   }
 }
 
-TYPED_TEST(IrrGetrfTest, SmallPivotsDoNotOverflow) {
+TYPED_TEST(IrrGetrfTest, DividesBySmallPivotsWithoutOverflow) {
   using Part = RealPart<TypeParam>;
   for (const Part size : {std::numeric_limits<Part>::denorm_min() * 1024,
                           std::numeric_limits<Part>::min(), std::numeric_limits<Part>::max() / 8}) {
@@ -281,7 +281,7 @@ TYPED_TEST(IrrGetrfTest, StopsBetweenMembers) {
   EXPECT_EQ(factors.info.back(), -1) << "and nothing left undone";
 }
 
-TEST(IrrGetrfThreadsTest, AllThreadsStop) {
+TEST(IrrGetrfThreadsTest, StopsAllThreads) {
   host::Executor executor(3);
   HostBatch<double> batch(RandomMembers<double>(std::vector<MatrixShape>(400, {60, 60})));
   HostBatchFactors factors(batch.extent());
@@ -291,7 +291,7 @@ TEST(IrrGetrfThreadsTest, AllThreadsStop) {
   EXPECT_EQ(std::count(factors.info.begin(), factors.info.end(), -1) > 0, true);
 }
 
-TEST(IrrGetrfThreadsTest, AHundredThousandMembers) {
+TEST(IrrGetrfThreadsTest, FactorsAHundredThousandMembers) {
   std::vector<MatrixShape> shapes(100'000);
   for (int64_t k = 0; k < std::ssize(shapes); ++k) shapes[k] = {k % 7, k % 5};
   const auto members = RandomMembers<float>(shapes);
@@ -302,7 +302,7 @@ TEST(IrrGetrfThreadsTest, AHundredThousandMembers) {
   }
 }
 
-TEST(IrrGetrfRealMatricesTest, SeqPeleAsOneBatch) {
+TEST(IrrGetrfRealMatricesTest, FactorsSeqPeleAsOneBatch) {
   const std::vector<Member<double>> members = SeqPele();
   if (members.empty()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   const auto factors = Factored(members);

@@ -92,7 +92,7 @@ class IrrGetrsTest : public ::testing::Test {};
 using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(IrrGetrsTest, Types);
 
-TYPED_TEST(IrrGetrsTest, ByHand) {
+TYPED_TEST(IrrGetrsTest, MatchesHandComputedSolutions) {
   Factors<TypeParam> factors({{2, 2, {1, 2, 3, 4}}, {1, 1, {-4}}});
   const auto x = factors.Solved(Op::kNone, {{2, 1, {5, 6}}, {1, 3, {4, 8, 0}}});
   EXPECT_EQ(x[0].elements, (std::vector<TypeParam>{-1, 2}));
@@ -101,7 +101,7 @@ TYPED_TEST(IrrGetrsTest, ByHand) {
   EXPECT_EQ(y[0].elements, (std::vector<TypeParam>{1, 2}));
 }
 
-TYPED_TEST(IrrGetrsTest, MixedSizesAndColumns) {
+TYPED_TEST(IrrGetrsTest, SolvesMixedSizesAndNumbersOfColumns) {
   const auto systems = MixedSystems<TypeParam>();
   Factors<TypeParam> factors(Parts(systems, &System<TypeParam>::a));
   for (const Op op : kOps) {
@@ -131,7 +131,7 @@ TYPED_TEST(IrrGetrsTest, AMemberHasTheSameBitsInAnyBatch) {
   }
 }
 
-TYPED_TEST(IrrGetrsTest, OneThatTakesAllCores) {
+TYPED_TEST(IrrGetrsTest, SolvesLargeMemberOnAllCores) {
   const int64_t n = kSanitized ? 100 : 1030;
   std::vector<System<TypeParam>> systems(20, RandomSystem<TypeParam>(4, 2, 1));
   systems.push_back(RandomSystem<TypeParam>(n, 1, 2));
@@ -143,7 +143,7 @@ TYPED_TEST(IrrGetrsTest, OneThatTakesAllCores) {
   }
 }
 
-TYPED_TEST(IrrGetrsTest, SingularMembersHaveNoSolutionAndDoNotAffectOthers) {
+TYPED_TEST(IrrGetrsTest, ReturnsNanForSingularMembersWithoutAffectingOthers) {
   auto systems = MixedSystems<TypeParam>();
   const size_t singular[] = {2, 5};
   for (const size_t k : singular) {
@@ -163,18 +163,18 @@ TYPED_TEST(IrrGetrsTest, SingularMembersHaveNoSolutionAndDoNotAffectOthers) {
   }
 }
 
-TYPED_TEST(IrrGetrsTest, OfNothing) {
+TYPED_TEST(IrrGetrsTest, AcceptsEmptyBatches) {
   EXPECT_TRUE(Factors<TypeParam>({}).Solved(Op::kNone, {}).empty());
 }
 
-TEST(IrrGetrsChecksTest, WhatIsNotSolvedMayHaveAnyShape) {
+TEST(IrrGetrsChecksTest, AcceptsAnyShapeOfMembersWithoutRightHandSides) {
   Factors<double> factors({RandomMember<double>(3, 5, 1), RandomMember<double>(2, 2, 2)});
   const System<double> second = {RandomMember<double>(2, 2, 2), RandomMember<double>(2, 1, 3)};
   const auto x = factors.Solved(Op::kNone, {{0, 0, {}}, second.b});
   ExpectSolved(second, Op::kNone, x[1]);
 }
 
-TEST(IrrGetrsChecksTest, RefusesWhatDoesNotFit) {
+TEST(IrrGetrsChecksTest, RefusesMismatchedShapes) {
   const Member<double> b = RandomMember<double>(2, 1, 4);
   const Member<double> square = RandomMember<double>(2, 2, 2);
   const auto refused = [&](const std::vector<Member<double>>& members,

@@ -51,7 +51,7 @@ class BatchJobsTest : public ::testing::Test {
 using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(BatchJobsTest, Types);
 
-TYPED_TEST(BatchJobsTest, SolvesWithSomeMembersEachWithItsOwnColumns) {
+TYPED_TEST(BatchJobsTest, SolvesForSomeMembersWithDifferentNumbersOfColumns) {
   using T = TypeParam;
   const std::vector<Member<T>> members = MixedMembers<T>();
   for (const bool keep : {true, false}) {

@@ -25,14 +25,14 @@ class BatchPlanTest : public ::testing::Test {
   BatchJobs jobs_{device_, method_.get(), &memory_};
 };
 
-TEST_F(BatchPlanTest, AnEmptyBatch) {
+TEST_F(BatchPlanTest, AcceptsEmptyBatches) {
   ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs_.Factor<double>({}));
   EXPECT_EQ(factor.factorization.summary.batch->extent.members, 0);
   ASSERT_OK(jobs_.Solve<double>(factor, {}));
   ASSERT_OK(jobs_.Factor<double>({RandomMember<double>(0, 0, 1), RandomMember<double>(0, 4, 1)}));
 }
 
-TEST_F(BatchPlanTest, SizesThatAreNotWhatWasDeclaredAreRefused) {
+TEST_F(BatchPlanTest, RefusesSizesThatDifferFromTheDeclaration) {
   const std::vector<Member<double>> members = MixedMembers<double>();
   BatchExtent extent;
   Block(ShapesOf(members), members, &extent);
@@ -70,7 +70,7 @@ BatchExtent Planned(const std::vector<MatrixShape>& shapes, BatchExtent* exact) 
   return WithMaxDiagonals(declared);
 }
 
-TEST_F(BatchPlanTest, DiagonalsArePlannedAsLongAsTheyCanBe) {
+TEST_F(BatchPlanTest, PlansTheLongestPossibleDiagonals) {
   std::mt19937 generator(1);
   for (int round = 0; round < 2000; ++round) {
     std::vector<MatrixShape> shapes(generator() % 5);
@@ -89,7 +89,7 @@ TEST_F(BatchPlanTest, DiagonalsArePlannedAsLongAsTheyCanBe) {
   }
 }
 
-TEST_F(BatchPlanTest, ThinMembersAreNotPlannedAsOneThatIsHighAndWide) {
+TEST_F(BatchPlanTest, DoesNotPlanThinMembersAsOneLargeMember) {
   BatchExtent exact;
   const BatchExtent two = Planned({{100'000, 7}, {9, 200'000}}, &exact);
   EXPECT_EQ(two.max_diagonal, 9);
@@ -101,7 +101,7 @@ TEST_F(BatchPlanTest, ThinMembersAreNotPlannedAsOneThatIsHighAndWide) {
   EXPECT_EQ(alike.diagonals, 80);
 }
 
-TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
+TEST_F(BatchPlanTest, RefusesSystemsThatMatchNoMember) {
   std::vector<Member<double>> members = MixedMembers<double>();
   members.push_back(RandomMember<double>(4, 3, 1));
   ASSERT_OK_AND_ASSIGN(const FactoredBatch factor, jobs_.Factor(members));
@@ -126,7 +126,7 @@ TEST_F(BatchPlanTest, SystemsThatTheBatchHasNotAreRefused) {
 
 // An allocation per member would be too slow. Counts allocations because times depend on the
 // machine.
-TEST_F(BatchPlanTest, AHundredThousandMembersTakeAsManyAllocationsAsTen) {
+TEST_F(BatchPlanTest, AllocatesAsOftenForAHundredThousandMembersAsForTen) {
   const auto allocations = [&](int64_t count) {
     std::vector<Member<double>> members;
     for (int64_t k = 0; k < count; ++k) members.push_back(RandomMember<double>(k % 3, k % 3, 7));
@@ -145,7 +145,7 @@ TEST_F(BatchPlanTest, AHundredThousandMembersTakeAsManyAllocationsAsTen) {
 
 // The orders of the local matrices of a domain decomposition, in which the number of neighbours
 // varies.
-TEST_F(BatchPlanTest, TheSizesOfADomainDecomposition) {
+TEST_F(BatchPlanTest, SolvesBatchesOfADomainDecomposition) {
   std::vector<Member<double>> members;
   std::vector<Rhs<double>> systems;
   for (int64_t k = 0; k < 64; ++k) {
@@ -163,7 +163,7 @@ TEST_F(BatchPlanTest, TheSizesOfADomainDecomposition) {
   }
 }
 
-TEST_F(BatchPlanTest, StoppedJobsAndFailedAllocationsLeaveNothing) {
+TEST_F(BatchPlanTest, FreesAllMemoryAfterStopsAndFailedAllocations) {
   const std::vector<Member<double>> members = MixedMembers<double>();
   EXPECT_THAT(jobs_.Factor(members, [] { return true; }).status(),
               FailsWith(absl::StatusCode::kCancelled, ""));

@@ -23,7 +23,7 @@ class BufferPlanTest : public ::testing::Test {
   CountingResource memory_{size_t{1} << 20};
 };
 
-TEST_F(BufferPlanTest, SumsByKindAndTime) {
+TEST_F(BufferPlanTest, SumsByKindAndPhase) {
   BufferPlan plan;
   plan.Add("upload", BufferKind::kUpload, 5000);
   plan.Add("lu", 7000, kKept);
@@ -44,7 +44,7 @@ TEST_F(BufferPlanTest, SumsByKindAndTime) {
   EXPECT_EQ(kept.peak, second + BlockBytes(5000));
 }
 
-TEST_F(BufferPlanTest, AJobWithinCountsForItsPhaseAndWhatItKeeps) {
+TEST_F(BufferPlanTest, CountsInnerJobInItsPhaseAndItsResult) {
   BufferPlan inner;
   inner.Add("workspace", 4096);
   inner.Add("lu", 8192, kKept);
@@ -59,7 +59,7 @@ TEST_F(BufferPlanTest, AJobWithinCountsForItsPhaseAndWhatItKeeps) {
   EXPECT_EQ(memory_.live_bytes(), 0u) << "the job within allocates its own";
 }
 
-TEST_F(BufferPlanTest, AllocatesWhatItsPhaseBrings) {
+TEST_F(BufferPlanTest, AllocatesTheBuffersOfEachPhase) {
   BufferPlan plan;
   const BufferPlan::Id upload = plan.Add("upload", BufferKind::kUpload, 512);
   const BufferPlan::Id lu = plan.Add("lu", 4096, kKept);
@@ -78,7 +78,7 @@ TEST_F(BufferPlanTest, AllocatesWhatItsPhaseBrings) {
   EXPECT_FALSE(buffers[lu]);
 }
 
-TEST_F(BufferPlanTest, NamesTheBufferForWhichThereIsNoMemory) {
+TEST_F(BufferPlanTest, NamesBufferThatCannotBeAllocated) {
   BufferPlan plan;
   plan.Add("lu", 4096);
   plan.Add("workspace", 4096);
@@ -89,7 +89,7 @@ TEST_F(BufferPlanTest, NamesTheBufferForWhichThereIsNoMemory) {
   EXPECT_THAT(std::string(status.message()), ::testing::StartsWith("workspace: "));
 }
 
-TEST_F(BufferPlanTest, RefusesASumThatOverflows) {
+TEST_F(BufferPlanTest, RefusesOverflowingSum) {
   BufferPlan plan;
   for (int i = 0; i < 4; ++i) plan.Add("huge", std::numeric_limits<size_t>::max() / 4 + 1);
   EXPECT_EQ(plan.Sum().status().code(), absl::StatusCode::kInvalidArgument);

@@ -73,7 +73,7 @@ TEST_F(CancellationTest, SolveStopsAtEveryPollAndWritesNothing) {
 }
 
 // Several threads poll the stop function concurrently, and it may throw std::bad_alloc.
-TEST_F(CancellationTest, APollWithoutMemoryEndsOnlyTheJob) {
+TEST_F(CancellationTest, EndsOnlyTheJobIfAPollRunsOutOfMemory) {
   constexpr int64_t kWide = 1024;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kWide);
   const std::unique_ptr<Device> host = host::MakeDevice({.threads = 2});
@@ -96,7 +96,7 @@ TEST_F(CancellationTest, APollWithoutMemoryEndsOnlyTheJob) {
   }
 }
 
-TEST_F(CancellationTest, BrokenDeviceIsUnavailable) {
+TEST_F(CancellationTest, ReturnsUnavailableForBrokenDevice) {
   ASSERT_OK_AND_ASSIGN(Buffer upload, runner_.Upload(Packed(a_, kN, kN, DType::kFloat64)));
   ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(FactorRequest{}, kN));
   device_.BreakDown();

@@ -53,7 +53,7 @@ using Types = std::tuple<DType, DType, DType>;
 
 class ComplexTypesTest : public ComplexJobsTest, public ::testing::WithParamInterface<Types> {};
 
-TEST_P(ComplexTypesTest, SolveToTheAccuracyOfTheFactorInEveryOperation) {
+TEST_P(ComplexTypesTest, SolvesToFactorAccuracyInEveryOperation) {
   const auto [matrix, factor_type, rhs] = GetParam();
   constexpr int64_t kN = 70;
   constexpr int64_t kNrhs = 3;
@@ -102,7 +102,7 @@ TEST_P(ComplexTypesTest, SolveToTheAccuracyOfTheFactorInEveryOperation) {
   }
 }
 
-TEST_P(ComplexTypesTest, RefineToRoundoff) {
+TEST_P(ComplexTypesTest, RefinesToRoundoff) {
   const auto [matrix, factor_type, rhs] = GetParam();
   constexpr int64_t kN = 50;
   const bool real = !IsComplex(matrix);
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(All, ComplexTypesTest,
                                   std::string(NameOf(std::get<2>(info.param)));
                          });
 
-TEST_F(ComplexJobsTest, TheGalleryHasConditionsAndBoundsThatHold) {
+TEST_F(ComplexJobsTest, ComputesValidConditionsAndBoundsForTheGallery) {
   constexpr int64_t kN = 33;
   for (const ComplexGalleryKind& kind : ComplexGallery()) {
     SCOPED_TRACE(kind.name);
@@ -170,7 +170,7 @@ TEST_F(ComplexJobsTest, TheGalleryHasConditionsAndBoundsThatHold) {
 
 // diag(d) with its rows shifted cyclically. The determinant is the product of d times the sign of
 // the permutation.
-TEST_F(ComplexJobsTest, ADeterminantHasAPhase) {
+TEST_F(ComplexJobsTest, ComputesPhaseOfDeterminant) {
   const std::vector<Complex> d = {{0, 2}, {3, 4}, {-1, 0}};
   ComplexMatrix a(9);
   for (int64_t j = 0; j < 3; ++j) a[(j + 1) % 3 + 3 * j] = d[j];  // a cycle of three, which is even
@@ -186,7 +186,7 @@ TEST_F(ComplexJobsTest, ADeterminantHasAPhase) {
   }
 }
 
-TEST_F(ComplexJobsTest, RowsAndColumnsFarApartAreEquilibrated) {
+TEST_F(ComplexJobsTest, EquilibratesBadlyScaledRowsAndColumns) {
   constexpr int64_t kN = 40;
   ComplexMatrix a = RandomComplex(kN, kN, 5);
   for (int64_t j = 0; j < kN; ++j) {
@@ -211,7 +211,7 @@ TEST_F(ComplexJobsTest, RowsAndColumnsFarApartAreEquilibrated) {
 }
 
 // The parts of the entries are within the range of float64, but moduli and products overflow.
-TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
+TEST_F(ComplexJobsTest, ComputesBackwardErrorsNearTheEndOfTheRange) {
   constexpr double kLarge = 0x1.8p1023;
   const ComplexMatrix a = {{kLarge, kLarge}, {0, 1}, {1, 0}, {0, kLarge}};
   const ComplexMatrix b = {{kLarge, 0}, {1, kLarge}};
@@ -230,7 +230,7 @@ TEST_F(ComplexJobsTest, NumbersNearTheEndOfTheRangeHaveBackwardErrors) {
 
 // The reciprocal of the pivot 3e38 (1 + i) is within the range of float32, but its computation
 // overflows. If X is wrong for this reason, the results must show it.
-TEST_F(ComplexJobsTest, PivotsWithoutAReciprocalAreReported) {
+TEST_F(ComplexJobsTest, ReportsPivotsWithoutAReciprocal) {
   const ComplexMatrix a = {{3e38, 3e38}, 0, 0, 1};
   const ComplexMatrix b = {1e38, 1};
   FactorRequest request = Request(DType::kComplex64, DType::kComplex64);
@@ -257,7 +257,7 @@ TEST_F(ComplexJobsTest, PivotsWithoutAReciprocalAreReported) {
 }
 
 // The modulus of each pivot is subnormal. Rounding changes it by a factor of up to sqrt(2).
-TEST_F(ComplexJobsTest, DeterminantsHoldOfSubnormalPivots) {
+TEST_F(ComplexJobsTest, ComputesDeterminantsOfSubnormalPivots) {
   constexpr int64_t kN = 2001;
   ComplexMatrix lu(kN * kN);
   const double part = std::numeric_limits<double>::denorm_min();
@@ -276,7 +276,7 @@ TEST_F(ComplexJobsTest, DeterminantsHoldOfSubnormalPivots) {
 }
 
 // The modulus of B overflows float64.
-TEST_F(ComplexJobsTest, BackwardErrorsHoldWhereModuliOverflow) {
+TEST_F(ComplexJobsTest, ComputesBackwardErrorsIfModuliOverflow) {
   const ComplexMatrix b = {{1.5e308, 1.5e308}, {1e300, -1e308}};
   for (const DType matrix : {DType::kFloat64, kC128}) {
     const ComplexMatrix a = {3, 1, 0, 3};
@@ -291,7 +291,7 @@ TEST_F(ComplexJobsTest, BackwardErrorsHoldWhereModuliOverflow) {
 }
 
 // The growth is infinite if division by the pivot overflows, not if only its modulus does.
-TEST_F(ComplexJobsTest, GrowthIsInfiniteWherePivotsCannotBeDividedBy) {
+TEST_F(ComplexJobsTest, ReportsInfiniteGrowthIfDivisionByPivotOverflows) {
   for (const double part : {0.6e308, 1.3e308}) {
     const ComplexMatrix a = {{part, part}, 0, 0, 1};
     ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 2, Request(kC128, kC128)));
@@ -299,7 +299,7 @@ TEST_F(ComplexJobsTest, GrowthIsInfiniteWherePivotsCannotBeDividedBy) {
   }
 }
 
-TEST_F(ComplexJobsTest, WhatIsNotFiniteIsNamedWithItsPlace) {
+TEST_F(ComplexJobsTest, ReportsPositionOfNonFiniteEntries) {
   for (const Complex bad : {Complex(NAN, 0), Complex(0, INFINITY)}) {
     ComplexMatrix a = RandomComplex(5, 5, 7);
     a[3 + 5 * 2] = bad;
@@ -315,7 +315,7 @@ TEST_F(ComplexJobsTest, WhatIsNotFiniteIsNamedWithItsPlace) {
   EXPECT_OK(Factor(a, 5, Request(kC128, kC64)));
 }
 
-TEST_F(ComplexJobsTest, MatrixAndFactorAreOfOneField) {
+TEST_F(ComplexJobsTest, RefusesToMixRealAndComplexMatrixAndFactor) {
   const ComplexMatrix a = RandomComplex(3, 3, 8);
   EXPECT_THAT(Factor(a, 3, Request(kC128, kF64)),
               FailsWith(absl::StatusCode::kInvalidArgument, "c128 cannot have a factor in f64"));
@@ -323,7 +323,7 @@ TEST_F(ComplexJobsTest, MatrixAndFactorAreOfOneField) {
               FailsWith(absl::StatusCode::kInvalidArgument, "f64 cannot have a factor in c128"));
 }
 
-TEST_F(ComplexJobsTest, SchurComplementsOfComplexMatrices) {
+TEST_F(ComplexJobsTest, ComputesSchurComplements) {
   constexpr int64_t kN = 30;
   constexpr int64_t kK = 12;
   const ComplexMatrix a = Rounded(RandomComplex(kN, kN, 9), kC64);

@@ -91,7 +91,7 @@ class DeviceMemoryTest : public ::testing::Test {
   const HostMatrix b_ = RandomMatrix(kN, kNrhs, 2);
 };
 
-TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
+TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsPlan) {
   for (const FactorRequest& request : FactorRequests()) {
     ASSERT_OK_AND_ASSIGN(const FactorizePlan plan, Plan(request));
     const JobBytes& declared = plan.bytes;
@@ -104,7 +104,7 @@ TEST_F(DeviceMemoryTest, FactorizeStaysWithinItsDeclaration) {
   }
 }
 
-TEST_F(DeviceMemoryTest, SolveStaysWithinItsDeclaration) {
+TEST_F(DeviceMemoryTest, SolveStaysWithinItsPlan) {
   for (const auto& [factor_dtype, sparse] : {std::pair(DType::kFloat32, false),
                                              {DType::kFloat64, false},
                                              {DType::kFloat64, true},
@@ -139,7 +139,7 @@ TEST_F(DeviceMemoryTest, SolveStaysWithinItsDeclaration) {
   }
 }
 
-TEST_F(DeviceMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
+TEST_F(DeviceMemoryTest, FactorizeReportsFailedAllocationsAndFreesAllMemory) {
   FactorRequest request;
   request.factor_dtype = DType::kFloat32;
   request.condition = true;
@@ -158,7 +158,7 @@ TEST_F(DeviceMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
   }
 }
 
-TEST_F(DeviceMemoryTest, EveryFailedAllocationOfASolveGivesAllBack) {
+TEST_F(DeviceMemoryTest, SolveReportsFailedAllocationsAndFreesAllMemory) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, {}));
   memory_.FailAllocations(0);
   const int kept = memory_.live_buffers();
@@ -177,7 +177,7 @@ TEST_F(DeviceMemoryTest, EveryFailedAllocationOfASolveGivesAllBack) {
   EXPECT_GE(failures, 6);
 }
 
-TEST_F(DeviceMemoryTest, StorageMovesBetweenTiers) {
+TEST_F(DeviceMemoryTest, MovesFactorsBetweenTiers) {
   FactorRequest request;
   request.equilibrate = EquilibrateMode::kOn;
   for (const bool sparse : {false, true}) {
@@ -187,7 +187,7 @@ TEST_F(DeviceMemoryTest, StorageMovesBetweenTiers) {
   }
 }
 
-TEST_F(DeviceMemoryTest, SizesThatDoNotExistAreRefused) {
+TEST_F(DeviceMemoryTest, RefusesInvalidSizes) {
   ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(FactorRequest{}, kN));
   const auto square = [](int64_t n) {
     return PackedMatrix{nullptr, DType::kFloat64, Layout::kColumnMajor, n, n};

@@ -81,7 +81,7 @@ absl::StatusOr<Result> DirectSolveTest::Solve(const HostMatrix& a, int64_t n, co
   return Result{*std::move(summary), Unpacked(out.data(), rhs), written};
 }
 
-TEST_F(DirectSolveTest, EveryTypeLayoutAndVerification) {
+TEST_F(DirectSolveTest, SupportsEveryTypeLayoutAndVerification) {
   constexpr int64_t kN = 33;
   constexpr int64_t kNrhs = 4;
   const HostMatrix a = Rounded(RandomMatrix(kN, kN, 1), DType::kFloat32);
@@ -113,7 +113,7 @@ TEST_F(DirectSolveTest, EveryTypeLayoutAndVerification) {
   EXPECT_GT(timings_.device_to_host, 0);
 }
 
-TEST_F(DirectSolveTest, ByHandAndInverse) {
+TEST_F(DirectSolveTest, SolvesHandComputedSystemAndInverts) {
   ASSERT_OK_AND_ASSIGN(const Result two, Solve({0, 2, 4, 1}, 2, {8, 4}, 1, {}));
   EXPECT_EQ(two.x, (HostMatrix{1, 2}));
   EXPECT_EQ(*two.summary.backward_error, 0);
@@ -130,14 +130,14 @@ TEST_F(DirectSolveTest, WarnsOfNearlySingularMatrices) {
   EXPECT_FALSE(result.summary.accuracy_warnings.nearly_singular);
 }
 
-TEST_F(DirectSolveTest, BackwardErrorWhereTheNormsOverflow) {
+TEST_F(DirectSolveTest, ComputesBackwardErrorIfNormsOverflow) {
   ASSERT_OK_AND_ASSIGN(const Result result,
                        Solve({1.5e308, 1e308, 1e308, 1.5e308}, 2, {1e300, 2e300}, 1, {}));
   EXPECT_EQ(result.summary.norm_inf, INFINITY);
   EXPECT_LT(*result.summary.backward_error, 1e-15);
 }
 
-TEST_F(DirectSolveTest, NothingToSolve) {
+TEST_F(DirectSolveTest, AcceptsEmptySystems) {
   for (const bool verify : {false, true}) {
     options_.verify = verify;
     ASSERT_OK_AND_ASSIGN(const Result empty, Solve({}, 0, {}, 3, {}));
@@ -151,7 +151,7 @@ TEST_F(DirectSolveTest, NothingToSolve) {
   }
 }
 
-TEST_F(DirectSolveTest, SingularIsAResultWithoutX) {
+TEST_F(DirectSolveTest, ReportsSingularMatrixWithoutX) {
   for (const char* name : {"zero", "zero_first_column", "zero_half_columns", "zero_last_column"}) {
     const GalleryKind& kind = GalleryNamed(name);
     for (const bool verify : {false, true}) {
@@ -165,7 +165,7 @@ TEST_F(DirectSolveTest, SingularIsAResultWithoutX) {
   }
 }
 
-TEST_F(DirectSolveTest, RefusesWhatIsNotFiniteOrOverflows) {
+TEST_F(DirectSolveTest, RefusesNonFiniteAndOverflowingEntries) {
   const HostMatrix a = {1, 0, 0, 1};
   const HostMatrix b = {1, 2};
   for (const Layout layout : kLayouts) {
@@ -190,7 +190,7 @@ TEST_F(DirectSolveTest, RefusesWhatIsNotFiniteOrOverflows) {
   }
 }
 
-TEST_F(DirectSolveTest, AnOverflowOnTheWayShowsInTheBackwardError) {
+TEST_F(DirectSolveTest, ReportsOverflowInBackwardError) {
   const double tiny = std::numeric_limits<double>::min();
   ASSERT_OK_AND_ASSIGN(const Result result, Solve({tiny}, 1, {1e300}, 1, {}));
   EXPECT_TRUE(std::isnan(*result.summary.backward_error));
@@ -201,7 +201,7 @@ TEST_F(DirectSolveTest, AnOverflowOnTheWayShowsInTheBackwardError) {
   EXPECT_TRUE(std::isnan(*rounded.summary.backward_error));
 }
 
-TEST_F(DirectSolveTest, RefusesShapesThatDoNotFit) {
+TEST_F(DirectSolveTest, RefusesMismatchedShapes) {
   const PackedMatrix square{nullptr, DType::kFloat64, Layout::kColumnMajor, 2, 2};
   PackedMatrix other = square;
   const auto solve = [&](const PackedMatrix& matrix, const PackedMatrix& rhs) {

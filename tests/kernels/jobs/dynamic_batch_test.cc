@@ -104,7 +104,7 @@ class DynamicBatchJobsTest : public OnDeviceUnderTest<JobRunner> {
   DynamicBatchTimings timings_;
 };
 
-TEST_F(DynamicBatchJobsTest, EachHasTheBitsThatItHasAlone) {
+TEST_F(DynamicBatchJobsTest, GivesEachSystemTheSameBitsAsAlone) {
   const std::vector<SystemSpec> specs = {
       {.n = 5, .nrhs = 2},
       {.n = 64, .nrhs = 1, .layout = Layout::kRowMajor},
@@ -142,7 +142,7 @@ TEST_F(DynamicBatchJobsTest, EachHasTheBitsThatItHasAlone) {
   }
 }
 
-TEST_F(DynamicBatchJobsTest, AFactorThatIsKeptIsAFactor) {
+TEST_F(DynamicBatchJobsTest, ReturnsUsableFactorOnRequest) {
   Callers callers;
   callers.push_back(Random({.n = 7, .nrhs = 1}, 1));
   callers.push_back(Random({.n = 50, .nrhs = 0, .keep = true}, 2));
@@ -160,7 +160,7 @@ TEST_F(DynamicBatchJobsTest, AFactorThatIsKeptIsAFactor) {
   EXPECT_LT(*solved.summary.backward_error, 1e-14);
 }
 
-TEST_F(DynamicBatchJobsTest, KeptFactorsAreUsedTogetherWithNewOnes) {
+TEST_F(DynamicBatchJobsTest, CombinesCachedAndNewFactorsInOneBatch) {
   Callers kept;
   kept.push_back(Random({.n = 30, .nrhs = 0, .keep = true}, 1));
   kept.push_back(Random({.n = 12, .nrhs = 0, .keep = true}, 2));
@@ -185,7 +185,7 @@ TEST_F(DynamicBatchJobsTest, KeptFactorsAreUsedTogetherWithNewOnes) {
   }
 }
 
-TEST_F(DynamicBatchJobsTest, ErrorsHaveAnOwner) {
+TEST_F(DynamicBatchJobsTest, ReportsErrorsOnlyToTheirCallers) {
   Callers callers;
   callers.push_back(Random({.n = 9, .nrhs = 1}, 1));
   callers.push_back(Random({.n = 9, .nrhs = 1}, 2));
@@ -210,7 +210,7 @@ TEST_F(DynamicBatchJobsTest, ErrorsHaveAnOwner) {
   EXPECT_EQ(singular.solved.solver, "");
 }
 
-TEST_F(DynamicBatchJobsTest, MembersThatNeedScalingAreLeftToTheCaller) {
+TEST_F(DynamicBatchJobsTest, ReportsSystemsThatNeedScalingWithoutSolvingThem) {
   const HostMatrix badly_scaled = {1e-12, 2e3, 2e-12, 1e3};
   Callers callers;
   callers.push_back(Make({.n = 2, .nrhs = 1}, badly_scaled, {1, 1}));
@@ -223,7 +223,7 @@ TEST_F(DynamicBatchJobsTest, MembersThatNeedScalingAreLeftToTheCaller) {
   EXPECT_LT(Error(*callers[1]), 1e-14);
 }
 
-TEST_F(DynamicBatchJobsTest, ABatchKeepsWithinWhatItsCallersReserved) {
+TEST_F(DynamicBatchJobsTest, SolvesWithoutReservedDeviceMemory) {
   Callers whole, cut;
   for (uint64_t k = 0; k < 9; ++k) {
     whole.push_back(Random({.n = 20, .nrhs = 1}, k));
@@ -238,7 +238,7 @@ TEST_F(DynamicBatchJobsTest, ABatchKeepsWithinWhatItsCallersReserved) {
   }
 }
 
-TEST_F(DynamicBatchJobsTest, StoppingEndsAll) {
+TEST_F(DynamicBatchJobsTest, StopsAllSystems) {
   Callers callers;
   callers.push_back(Random({.n = 9, .nrhs = 1}, 1));
   callers.push_back(Random({.n = 9, .nrhs = 1, .keep = true}, 2));

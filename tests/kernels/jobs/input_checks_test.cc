@@ -27,7 +27,7 @@ class InputChecksTest : public ::testing::Test {
   JobRunner runner_{*device_};
 };
 
-TEST_F(InputChecksTest, NamesTheFirstNonFiniteInPayloadOrder) {
+TEST_F(InputChecksTest, ReportsFirstNonFiniteEntryInPayloadOrder) {
   for (const double bad : {kNan, kInf, -kInf}) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
       for (const EquilibrateMode mode : {EquilibrateMode::kOff, EquilibrateMode::kAuto}) {
@@ -50,7 +50,7 @@ TEST_F(InputChecksTest, NamesTheFirstNonFiniteInPayloadOrder) {
   }
 }
 
-TEST_F(InputChecksTest, FindsItAtEveryPlace) {
+TEST_F(InputChecksTest, FindsNanAtEveryPosition) {
   for (const int64_t n : {1, 2, 9, 17}) {
     for (int64_t k = 0; k < n * n; ++k) {
       HostMatrix a = RandomMatrix(n, n, 1);
@@ -62,7 +62,7 @@ TEST_F(InputChecksTest, FindsItAtEveryPlace) {
   }
 }
 
-TEST_F(InputChecksTest, OverflowOfConversionIsNamed) {
+TEST_F(InputChecksTest, ReportsOverflowOfConversion) {
   const double largest = LargestConvertible(DType::kFloat32);
   EXPECT_TRUE(std::isfinite(static_cast<float>(largest)));
   EXPECT_FALSE(std::isfinite(static_cast<float>(std::nextafter(largest, kInf))));
@@ -81,7 +81,7 @@ TEST_F(InputChecksTest, OverflowOfConversionIsNamed) {
   EXPECT_OK(runner_.Factor(a, 2, request));
 }
 
-TEST_F(InputChecksTest, UnderflowOfConversionIsRefused) {
+TEST_F(InputChecksTest, RefusesUnderflowOfConversion) {
   const double least = std::numeric_limits<float>::min();
   FactorRequest request;
   request.factor_dtype = DType::kFloat32;
@@ -97,7 +97,7 @@ TEST_F(InputChecksTest, UnderflowOfConversionIsRefused) {
   EXPECT_OK(runner_.Factor({tiny, 0, 0, tiny}, 2, request));
 }
 
-TEST_F(InputChecksTest, SumsThatOverflowAreNotMistakenForInf) {
+TEST_F(InputChecksTest, AcceptsFiniteEntriesWithOverflowingSums) {
   FactorRequest request;
   ASSERT_OK_AND_ASSIGN(const Factorization factor,
                        runner_.Factor({1.5e308, 1e308, 1e308, 1.5e308}, 2, request));
@@ -106,7 +106,7 @@ TEST_F(InputChecksTest, SumsThatOverflowAreNotMistakenForInf) {
   EXPECT_LT(*solution.summary.backward_error, 1e-15);
 }
 
-TEST_F(InputChecksTest, RightHandSide) {
+TEST_F(InputChecksTest, RefusesNonFiniteRightHandSide) {
   FactorRequest request;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor({2, 1, 1, 3}, 2, request));
   SolveRequest solve;
@@ -117,7 +117,7 @@ TEST_F(InputChecksTest, RightHandSide) {
   }
 }
 
-TEST_F(InputChecksTest, RightHandSideThatOverflowsWhenItIsScaled) {
+TEST_F(InputChecksTest, RefusesRightHandSideThatOverflowsWhenScaled) {
   FactorRequest request;
   request.equilibrate = EquilibrateMode::kOn;
   ASSERT_OK_AND_ASSIGN(const Factorization small, runner_.Factor({1e-300, 0, 0, 1}, 2, request));
@@ -143,7 +143,7 @@ TEST_F(InputChecksTest, RightHandSideThatOverflowsWhenItIsScaled) {
   }
 }
 
-TEST_F(InputChecksTest, AFloat32FactorTakesWhatFloat64Holds) {
+TEST_F(InputChecksTest, AcceptsFloat64RightHandSideForFloat32Factor) {
   FactorRequest request;
   request.factor_dtype = DType::kFloat32;
   for (const EquilibrateMode equilibrate :
@@ -159,7 +159,7 @@ TEST_F(InputChecksTest, AFloat32FactorTakesWhatFloat64Holds) {
   }
 }
 
-TEST_F(InputChecksTest, ShapesAndBytes) {
+TEST_F(InputChecksTest, RefusesWrongShapesAndSizes) {
   KernelTimings timings;
   ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(FactorRequest{}, 3));
   const auto factorize = [&](size_t bytes, int64_t rows, int64_t cols) {
@@ -174,7 +174,7 @@ TEST_F(InputChecksTest, ShapesAndBytes) {
   EXPECT_OK(factorize(0, 0, 0));
 }
 
-TEST_F(InputChecksTest, SolvePreconditions) {
+TEST_F(InputChecksTest, ChecksPreconditionsOfSolves) {
   FactorRequest request;
   request.keep_matrix = false;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor({2, 1, 1, 3}, 2, request));
@@ -197,7 +197,7 @@ TEST_F(InputChecksTest, SolvePreconditions) {
               FailsWith(kPrecondition, "3 rows; the factor has order 2"));
 }
 
-TEST_F(InputChecksTest, EmptySystems) {
+TEST_F(InputChecksTest, AcceptsEmptySystems) {
   FactorRequest request;
   request.condition = request.determinant = true;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor({}, 0, request));

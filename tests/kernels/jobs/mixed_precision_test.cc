@@ -139,7 +139,7 @@ std::string Tf32Method() {
   return "getrf";
 }
 
-TEST_F(MixedPrecisionTest, HasNoDeterminant) {
+TEST_F(MixedPrecisionTest, OmitsDeterminantOfLowPrecisionFactors) {
   for (const FactorPrecision precision : {FactorPrecision::kSingle, FactorPrecision::kTf32}) {
     FactorRequest request;
     request.determinant = true;
@@ -152,7 +152,7 @@ TEST_F(MixedPrecisionTest, HasNoDeterminant) {
   }
 }
 
-TEST_F(MixedPrecisionTest, SolvesToFloat64AccuracyWithHalfTheBytes) {
+TEST_F(MixedPrecisionTest, SolvesToFloat64AccuracyInHalfTheMemory) {
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
   for (const double condition : {1e2, 1e4, 1e6}) {
     for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
@@ -213,7 +213,7 @@ TEST_F(MixedPrecisionTest, SolvesWithEquilibratedFactors) {
   EXPECT_LE(*solved.backward_error, kAccuracy);
 }
 
-TEST_F(MixedPrecisionTest, SolvesWithTheKeptSparseMatrix) {
+TEST_F(MixedPrecisionTest, SolvesWithStoredSparseMatrix) {
   if (!DeviceUnderTest()->info().has_sparse_ops) GTEST_SKIP() << "no sparse matrices there";
   HostMatrix a(kN * kN);
   const HostMatrix values = RandomMatrix(kN, 3, 7);
@@ -242,7 +242,7 @@ TEST_F(MixedPrecisionTest, SolvesWithTheKeptSparseMatrix) {
   EXPECT_LE(*again.backward_error, kAccuracy);
 }
 
-TEST_F(MixedPrecisionTest, InaccurateSolutionsAreReported) {
+TEST_F(MixedPrecisionTest, ReportsInaccurateSolutions) {
   const HostMatrix a = WithCondition(kN, 1e12, 3);
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
   ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
@@ -256,7 +256,7 @@ TEST_F(MixedPrecisionTest, InaccurateSolutionsAreReported) {
               0.1 * *solved.backward_error);
 }
 
-TEST_F(MixedPrecisionTest, StagnationRefactorsInFloat64) {
+TEST_F(MixedPrecisionTest, RefactorsInFloat64AfterStagnation) {
   const HostMatrix a = WithCondition(kN, 1e12, 3);
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
@@ -283,7 +283,7 @@ TEST_F(MixedPrecisionTest, StagnationRefactorsInFloat64) {
 
 // A solver may solve with a tolerance if its results are corrected. The tolerance is 0 if the
 // factor is as precise as X, or if the error bound uses uncorrected results.
-TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
+TEST_F(MixedPrecisionTest, PassesToleranceToSolverOnlyIfResultsAreCorrected) {
   const HostMatrix a = WithCondition(kN, 1e4, 3);
   const HostMatrix b = RandomMatrix(kN, kNrhs, 5);
   ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
@@ -309,7 +309,7 @@ TEST_F(MixedPrecisionTest, SolversMayLeaveOutWhatIsCorrected) {
   EXPECT_EQ(solver.tolerance(), 0);
 }
 
-TEST_F(MixedPrecisionTest, WhatIsSingularInFloat32IsFactoredInFloat64) {
+TEST_F(MixedPrecisionTest, RefactorsInFloat64IfSingularInFloat32) {
   // The first two rows differ only by a term that float32 rounds away.
   HostMatrix a(kN * kN);
   for (int64_t j = 0; j < kN; ++j) a[j + j * kN] = 1;
@@ -322,7 +322,7 @@ TEST_F(MixedPrecisionTest, WhatIsSingularInFloat32IsFactoredInFloat64) {
   EXPECT_EQ(factor.summary.precision_fallback, PrecisionFallback::kUnusable);
 }
 
-TEST_F(MixedPrecisionTest, APoorConditionEstimateRefactorsInFloat64) {
+TEST_F(MixedPrecisionTest, RefactorsInFloat64IfConditionEstimateIsPoor) {
   FactorRequest request;
   request.condition = true;
   ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan(request));
@@ -338,7 +338,7 @@ TEST_F(MixedPrecisionTest, APoorConditionEstimateRefactorsInFloat64) {
   }
 }
 
-TEST_F(MixedPrecisionTest, NeedsTheMatrix) {
+TEST_F(MixedPrecisionTest, RequiresStoringTheMatrix) {
   FactorRequest request;
   request.keep_matrix = false;
   const absl::Status status = Plan(request).status();
@@ -346,7 +346,7 @@ TEST_F(MixedPrecisionTest, NeedsTheMatrix) {
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("needs the matrix"));
 }
 
-TEST_F(MixedPrecisionTest, ReservesWhatEitherFactorTakes) {
+TEST_F(MixedPrecisionTest, PlansMemoryForEitherFactor) {
   ASSERT_OK_AND_ASSIGN(const MixedPlan plan, Plan({}));
   EXPECT_GE(plan.bytes.peak, plan.low.bytes.peak);
   EXPECT_GE(plan.bytes.peak, plan.wide.bytes.peak);

@@ -74,7 +74,7 @@ class PreparedFactorTest : public ::testing::Test {
   FactorizeOptions options_;
 };
 
-TEST_F(PreparedFactorTest, AutoTakesItForAPreparedFactorOnly) {
+TEST_F(PreparedFactorTest, AutoChoosesPreparingSolverOnlyForPreparedFactors) {
   FactorSummary factor;
   factor.n = kN;
   ASSERT_OK_AND_ASSIGN(const TriangularSolver* plain, FindSolver(device_, "auto", factor, 1));
@@ -84,23 +84,23 @@ TEST_F(PreparedFactorTest, AutoTakesItForAPreparedFactorOnly) {
   EXPECT_EQ(prepared, options_.prepare);
 }
 
-TEST_F(PreparedFactorTest, ByNameItRefusesAnUnpreparedFactor) {
+TEST_F(PreparedFactorTest, RefusesNamedSolverForUnpreparedFactor) {
   EXPECT_THAT(FindSolver(device_, "crout_solve", UnitDiagonal::kL, DType::kFloat64, kN, 1),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         "'crout_solve' cannot use a factor that was not prepared for this solver"));
 }
 
-TEST_F(PreparedFactorTest, ADeviceWithoutSuchASolverPreparesNothing) {
+TEST_F(PreparedFactorTest, PreparesNothingWithoutPreparingSolver) {
   FakeDevice plain;
   EXPECT_EQ(FindSolverToPrepare(plain, UnitDiagonal::kL, DType::kFloat64), nullptr);
 }
 
-TEST_F(PreparedFactorTest, NorIsOnePreparedForASolverThatCannotUseIt) {
+TEST_F(PreparedFactorTest, PreparesNothingForIncompatibleSolver) {
   // The solver of the fake device is based on getrs, which requires the unit diagonal in L.
   EXPECT_EQ(FindSolverToPrepare(device_, UnitDiagonal::kU, DType::kFloat64), nullptr);
 }
 
-TEST_F(PreparedFactorTest, SolvesWithWhatWasPrepared) {
+TEST_F(PreparedFactorTest, SolvesWithPreparedFactor) {
   const Factorization factor = Factor(Diagonal(2));
   ASSERT_TRUE(factor.summary.preparation.has_value());
   EXPECT_EQ(factor.summary.preparation->condition, 2);
@@ -109,7 +109,7 @@ TEST_F(PreparedFactorTest, SolvesWithWhatWasPrepared) {
   EXPECT_EQ(summary.backward_error, 0);
 }
 
-TEST_F(PreparedFactorTest, FallsBackAndReportsIt) {
+TEST_F(PreparedFactorTest, FallsBackAndReportsTheFallback) {
   const Factorization factor = Factor(Diagonal(1e-6));
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));
   EXPECT_EQ(summary.solver, "getrs");
@@ -118,7 +118,7 @@ TEST_F(PreparedFactorTest, FallsBackAndReportsIt) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "not accurate"));
 }
 
-TEST_F(PreparedFactorTest, TrustWithinMeasureIsForMeasuredSolves) {
+TEST_F(PreparedFactorTest, UsesLessReliableSolverOnlyForMeasuredSolves) {
   const Factorization factor = Factor(Diagonal(2 / PreparingSolver::kMeasured));
   SolveOptions options = With(Getrs());
   ASSERT_OK_AND_ASSIGN(const SolveSummary measured, SolveOnes(factor, options));
@@ -135,7 +135,7 @@ TEST_F(PreparedFactorTest, TrustWithinMeasureIsForMeasuredSolves) {
 }
 
 // Errors of the solves for the bound are never measured, so they need a fully reliable solver.
-TEST_F(PreparedFactorTest, TheBoundTakesFullTrustOrAnotherSolver) {
+TEST_F(PreparedFactorTest, RequiresFullReliabilityForErrorBound) {
   SolveOptions options = With(Getrs());
   options.error_bound = true;
   ASSERT_OK_AND_ASSIGN(const SolveSummary trusted, SolveOnes(Factor(Diagonal(2)), options));
@@ -149,7 +149,7 @@ TEST_F(PreparedFactorTest, TheBoundTakesFullTrustOrAnotherSolver) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "not accurate"));
 }
 
-TEST_F(PreparedFactorTest, TrustIsByOperationAndTheBoundNeedsBoth) {
+TEST_F(PreparedFactorTest, RequiresReliabilityOfBothOperationsForErrorBound) {
   const Factorization factor = Factor(Diagonal(1e-6));
   SolveOptions options = With(Getrs());
   options.op = Op::kTranspose;
@@ -160,7 +160,7 @@ TEST_F(PreparedFactorTest, TrustIsByOperationAndTheBoundNeedsBoth) {
   EXPECT_EQ(bounded.solver, "getrs");
 }
 
-TEST_F(PreparedFactorTest, AnUnpreparedFactorIsRefused) {
+TEST_F(PreparedFactorTest, RefusesUnpreparedFactor) {
   options_.prepare = nullptr;
   const Factorization factor = Factor(Diagonal(2));
   EXPECT_FALSE(factor.summary.preparation.has_value());
@@ -171,7 +171,7 @@ TEST_F(PreparedFactorTest, AnUnpreparedFactorIsRefused) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "prepared"));
 }
 
-TEST_F(PreparedFactorTest, ASingularFactorIsNotPreparedAndIsReported) {
+TEST_F(PreparedFactorTest, ReportsSingularFactorWithoutPreparingIt) {
   const Factorization factor = Factor(Diagonal(0));
   EXPECT_FALSE(factor.summary.preparation.has_value());
   EXPECT_FALSE(factor.prepared());
@@ -179,7 +179,7 @@ TEST_F(PreparedFactorTest, ASingularFactorIsNotPreparedAndIsReported) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "singular"));
 }
 
-TEST_F(PreparedFactorTest, ItsBytesAreDeclaredAndKept) {
+TEST_F(PreparedFactorTest, CountsPreparedBytesInPlanAndFactor) {
   const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN};
   ASSERT_OK_AND_ASSIGN(const FactorizePlan with, PlanFactorize(options_, shape));
   const JobBytes& declared = with.bytes;
@@ -210,7 +210,7 @@ TEST_F(PreparedFactorTest, SurvivesEvictionToHostMemory) {
   EXPECT_TRUE(download[kLuPart]);
 }
 
-TEST_F(PreparedFactorTest, OfOrderZero) {
+TEST_F(PreparedFactorTest, AcceptsOrderZero) {
   KernelTimings timings;
   ASSERT_OK_AND_ASSIGN(
       const Factorization factor,
@@ -231,7 +231,7 @@ class InaccurateSolverTest : public PreparedFactorTest {
   InaccurateSolverTest() : PreparedFactorTest(kError) {}
 };
 
-TEST_F(InaccurateSolverTest, TheOtherOneAnswersWhatFallsShort) {
+TEST_F(InaccurateSolverTest, ReplacesInaccurateSolutionsByFallbackSolver) {
   const Factorization factor = Factor(Diagonal(2));
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));
   EXPECT_EQ(summary.solver, "getrs");
@@ -239,7 +239,7 @@ TEST_F(InaccurateSolverTest, TheOtherOneAnswersWhatFallsShort) {
   EXPECT_EQ(summary.backward_error, 0);
 }
 
-TEST_F(InaccurateSolverTest, TheOtherOneRefinesAndBounds) {
+TEST_F(InaccurateSolverTest, RefinesAndBoundsWithFallbackSolver) {
   const Factorization factor = Factor(RandomMatrix(kN, kN, 1));
   SolveOptions options = With(Getrs());
   options.verify = false;  // refinement measures the error nevertheless
@@ -250,7 +250,7 @@ TEST_F(InaccurateSolverTest, TheOtherOneRefinesAndBounds) {
   EXPECT_LT(*summary.forward_error_bound, kError / 1000);
 }
 
-TEST_F(InaccurateSolverTest, ItsBytesAreInThePlan) {
+TEST_F(InaccurateSolverTest, PlansMemoryOfFallback) {
   const Factorization factor = Factor(Diagonal(2));
   PackedMatrix shape = kShape;
   shape.cols = 1;
@@ -261,7 +261,7 @@ TEST_F(InaccurateSolverTest, ItsBytesAreInThePlan) {
   EXPECT_LE(device_.counting_memory().peak_bytes() - before, plan.bytes.peak);
 }
 
-TEST_F(InaccurateSolverTest, WithoutAnotherSolverTheBackwardErrorShowsIt) {
+TEST_F(InaccurateSolverTest, ReportsLargeBackwardErrorWithoutFallbackSolver) {
   const Factorization factor = Factor(Diagonal(2));
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(nullptr)));
   EXPECT_EQ(summary.solver, "crout_solve");
@@ -270,7 +270,7 @@ TEST_F(InaccurateSolverTest, WithoutAnotherSolverTheBackwardErrorShowsIt) {
   EXPECT_GT(*summary.backward_error, kError / 10);
 }
 
-TEST_F(InaccurateSolverTest, AFactorInFloat32IsHeldToItsOwnRoundoff) {
+TEST_F(InaccurateSolverTest, ComparesFloat32FactorWithFloat32Roundoff) {
   options_.factor_dtype = DType::kFloat32;
   const Factorization factor = Factor(Diagonal(2));
   ASSERT_OK_AND_ASSIGN(const SolveSummary summary, SolveOnes(factor, With(Getrs())));

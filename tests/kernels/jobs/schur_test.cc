@@ -141,7 +141,7 @@ double SchurTest::Ratio(const HostMatrix& a, int64_t n, const SchurRequest& requ
                     : error / (scale * UnitRoundoff(low ? DType::kFloat32 : DType::kFloat64));
 }
 
-TEST_F(SchurTest, ByHand) {
+TEST_F(SchurTest, MatchesHandComputedComplements) {
   // For [2 4; 1 5], S = 5 - 1 * 4 / 2.
   SchurRequest request;
   request.leading = 1;
@@ -159,7 +159,7 @@ TEST_F(SchurTest, ByHand) {
   EXPECT_EQ(rows.s, two.s);
 }
 
-TEST_F(SchurTest, EveryTypeLayoutAndAlgorithm) {
+TEST_F(SchurTest, SupportsEveryTypeLayoutAndAlgorithm) {
   constexpr int64_t kN = 40;
   HostMatrix a = Rounded(RandomMatrix(kN, kN, 1), DType::kFloat32);
   for (int64_t i = 0; i < kN; ++i) a[i * (kN + 1)] += 4;
@@ -181,7 +181,7 @@ TEST_F(SchurTest, EveryTypeLayoutAndAlgorithm) {
   EXPECT_GT(timings_.device_to_host, 0);
 }
 
-TEST_F(SchurTest, EverySizeOfTheLeadingBlock) {
+TEST_F(SchurTest, SupportsEverySizeOfLeadingBlock) {
   for (const int64_t n : {0, 1, 2, 3, 33}) {
     HostMatrix a = RandomMatrix(n, n, 1);
     for (int64_t i = 0; i < n; ++i) a[i * (n + 1)] += 4;
@@ -200,7 +200,7 @@ TEST_F(SchurTest, EverySizeOfTheLeadingBlock) {
   }
 }
 
-TEST_F(SchurTest, RatioSeesAWrongComplement) {
+TEST_F(SchurTest, RatioRejectsWrongComplement) {
   const HostMatrix a = {2, 1, 4, 5};
   SchurRequest request;
   request.leading = 1;
@@ -209,7 +209,7 @@ TEST_F(SchurTest, RatioSeesAWrongComplement) {
   EXPECT_GT(Ratio(a, 2, request, complement), 10 * kThreshold);
 }
 
-TEST_F(SchurTest, TheFactorIsThatOfTheLeadingBlock) {
+TEST_F(SchurTest, ReturnsFactorOfLeadingBlock) {
   constexpr int64_t kN = 30;
   constexpr int64_t kK = 17;
   const HostMatrix a = RandomMatrix(kN, kN, 3);
@@ -271,7 +271,7 @@ TEST_F(SchurTest, ReportsTheAccuracyOfS) {
   EXPECT_GT(poor.summary->growth, 1e7);
 }
 
-TEST_F(SchurTest, AnA11SingularButForRoundingIsPoorHoweverSmallTheError) {
+TEST_F(SchurTest, ReportsPoorComplementIfLeadingBlockIsNearlySingular) {
   // A skew-symmetric matrix of odd order is singular.
   constexpr int64_t kK = 9;
   constexpr int64_t kN = 14;
@@ -290,7 +290,7 @@ TEST_F(SchurTest, AnA11SingularButForRoundingIsPoorHoweverSmallTheError) {
   EXPECT_TRUE(found.factor.summary.is_nearly_singular());
 }
 
-TEST_F(SchurTest, GrowthInSCounts) {
+TEST_F(SchurTest, ReportsGrowthInS) {
   SchurRequest request;
   request.leading = 1;
   // S = 1 - 1e6, while A11 has no growth.
@@ -315,7 +315,7 @@ TEST_F(SchurTest, GrowthInSCounts) {
   EXPECT_FALSE(none.summary.has_value());
 }
 
-TEST_F(SchurTest, TheProbeSeesAWrongXAndAWrongS) {
+TEST_F(SchurTest, ProbeDetectsWrongXAndWrongS) {
   constexpr int64_t kN = 5;
   constexpr int64_t kK = 2;
   ExecutionContext& context = runner_.context();
@@ -355,7 +355,7 @@ TEST_F(SchurTest, TheProbeSeesAWrongXAndAWrongS) {
   EXPECT_GT(error(1e-10, 0), 0);
 }
 
-TEST_F(SchurTest, SingularLeadingBlockIsAResultWithoutS) {
+TEST_F(SchurTest, ReportsSingularLeadingBlockWithoutS) {
   SchurRequest request;
   request.leading = 2;
   const HostMatrix a = {1, 1, 7, 1, 1, 7, 7, 7, 9};
@@ -369,7 +369,7 @@ TEST_F(SchurTest, SingularLeadingBlockIsAResultWithoutS) {
   EXPECT_EQ(fine.s, (HostMatrix{0}));
 }
 
-TEST_F(SchurTest, RefusesWhatIsNotFiniteOrOverflows) {
+TEST_F(SchurTest, RefusesNonFiniteAndOverflowingEntries) {
   SchurRequest request;
   request.leading = 1;
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
@@ -392,7 +392,7 @@ TEST_F(SchurTest, RefusesWhatIsNotFiniteOrOverflows) {
   EXPECT_NEAR(scaled.s[0], 2, 1e-6);
 }
 
-TEST_F(SchurTest, RefusesWhatDoesNotFit) {
+TEST_F(SchurTest, RefusesInvalidShapesAndOptions) {
   const HostMatrix a = {1, 0, 0, 1};
   SchurRequest request;
   request.leading = 3;
@@ -439,7 +439,7 @@ TEST_F(SchurTest, StopsBetweenPhases) {
   EXPECT_GE(allowed, 4);
 }
 
-TEST_F(SchurTest, ReportsNoColumnsOfTheLastJob) {
+TEST_F(SchurTest, ResetsProgressOfPreviousJob) {
   const HostMatrix a = RandomMatrix(6, 6, 1);
   SchurRequest request;
   request.leading = 3;
@@ -454,7 +454,7 @@ TEST_F(SchurTest, ReportsNoColumnsOfTheLastJob) {
   EXPECT_LE(most, request.leading);
 }
 
-TEST_F(SchurTest, StaysWithinItsDeclarationAndSurvivesFailedAllocations) {
+TEST_F(SchurTest, StaysWithinItsPlanAndSurvivesFailedAllocations) {
   const HostMatrix a = RandomMatrix(12, 12, 1);
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
     SchurRequest request;

@@ -19,7 +19,7 @@ class SeriesChangeTest : public SeriesStepTest<T> {};
 
 TYPED_TEST_SUITE(SeriesChangeTest, Types);
 
-TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
+TYPED_TEST(SeriesChangeTest, AppliesChangesToPreviousMatrix) {
   using T = TypeParam;
   StepRequest request = this->Request();
   request.layout = Layout::kRowMajor;
@@ -55,7 +55,7 @@ TYPED_TEST(SeriesChangeTest, ChangesArriveInPlaceOfTheMatrix) {
 }
 
 // The changes are as large as the matrix, so that the old factor is useless without an update.
-TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLarge) {
+TYPED_TEST(SeriesChangeTest, UpdatesFactorUntilRankIsTooLarge) {
   using T = TypeParam;
   constexpr int64_t kRank = 3;
   ASSERT_EQ(MaxUpdateRank(kN), 5 * kRank);
@@ -109,7 +109,7 @@ TYPED_TEST(SeriesChangeTest, LowRankChangesUpdateTheFactorUntilTheirRankIsTooLar
   }
 }
 
-TYPED_TEST(SeriesChangeTest, AChangeThatIsNotOfLowRankEndsUpdates) {
+TYPED_TEST(SeriesChangeTest, EndsUpdatesAfterChangeOfEntries) {
   using T = TypeParam;
   StepRequest request = this->Request();
   request.update = true;
@@ -140,7 +140,7 @@ TYPED_TEST(SeriesChangeTest, AChangeThatIsNotOfLowRankEndsUpdates) {
 }
 
 // A change of rank 1 makes a column zero, and another restores it.
-TYPED_TEST(SeriesChangeTest, AnUpdateThatMakesTheMatrixSingularIsAResult) {
+TYPED_TEST(SeriesChangeTest, ReportsUpdateToSingularMatrix) {
   using T = TypeParam;
   StepRequest request = this->Request();
   request.update = true;
@@ -161,7 +161,7 @@ TYPED_TEST(SeriesChangeTest, AnUpdateThatMakesTheMatrixSingularIsAResult) {
   EXPECT_TRUE(next.accurate);
 }
 
-TYPED_TEST(SeriesChangeTest, ChangesThatAreNoneLeaveTheMatrixAsItWas) {
+TYPED_TEST(SeriesChangeTest, InvalidChangesDoNotChangeTheMatrix) {
   using T = TypeParam;
   const StepRequest request = this->Request();
   const auto a = Random<T>(kN, kN, 3);
@@ -193,7 +193,7 @@ TYPED_TEST(SeriesChangeTest, ChangesThatAreNoneLeaveTheMatrixAsItWas) {
   EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), b, 1), 1.1 * kDefaultAccuracy);
 }
 
-TYPED_TEST(SeriesChangeTest, AKeptMatrixIsFactoredWhereTheOldFactorDoesNotServe) {
+TYPED_TEST(SeriesChangeTest, RefactorsStoredMatrixIfOldFactorIsUseless) {
   StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
   ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
@@ -263,7 +263,7 @@ struct Lines {
   std::vector<uint32_t> source;
 };
 
-TYPED_TEST(SeriesChangeTest, ValuesOnAPatternAreTheMatrixOfItsText) {
+TYPED_TEST(SeriesChangeTest, ValuesOnAPatternGiveTheMatrixOfTheText) {
   using T = TypeParam;
   for (const bool sparse : {true, false}) {
     StepRequest request = this->Request();
@@ -293,7 +293,7 @@ TYPED_TEST(SeriesChangeTest, ValuesOnAPatternAreTheMatrixOfItsText) {
   }
 }
 
-TYPED_TEST(SeriesChangeTest, ValuesThatAreNoneLeaveTheMatrixAsItWas) {
+TYPED_TEST(SeriesChangeTest, InvalidValuesDoNotChangeTheMatrix) {
   using T = TypeParam;
   StepRequest request = this->Request();
   request.sparse = true;

@@ -19,7 +19,7 @@ class SeriesMemoryTest : public ::testing::Test {
   CountingResource& memory_ = device_.counting_memory();
 };
 
-TEST_F(SeriesMemoryTest, StepsStayWithinTheirDeclarations) {
+TEST_F(SeriesMemoryTest, StepsStayWithinTheirPlans) {
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
     for (const bool sparse : {false, true}) {
       for (const bool single : {false, true}) {
@@ -50,7 +50,7 @@ TEST_F(SeriesMemoryTest, StepsStayWithinTheirDeclarations) {
   EXPECT_EQ(memory_.live_bytes(), 0u);
 }
 
-TEST_F(SeriesMemoryTest, UpdatesStayWithinTheirDeclarations) {
+TEST_F(SeriesMemoryTest, UpdatesStayWithinTheirPlans) {
   Series<double> series(device_);
   StepRequest request;
   request.update = true;
@@ -86,7 +86,7 @@ TEST_F(SeriesMemoryTest, UpdatesStayWithinTheirDeclarations) {
   EXPECT_GE(failures, 8);
 }
 
-TEST_F(SeriesMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
+TEST_F(SeriesMemoryTest, ReportsFailedAllocationsAndFreesAllMemory) {
   Series<double> series(device_);
   const StepRequest request;
   const HostMatrix a = RandomMatrix(kN, kN, 3);
@@ -103,7 +103,7 @@ TEST_F(SeriesMemoryTest, EveryFailedAllocationIsReportedAndGivesAllBack) {
   EXPECT_GE(failures, 8);
 }
 
-TEST(SeriesPlanTest, RefusesWhatDoesNotFit) {
+TEST(SeriesPlanTest, RefusesInvalidOptions) {
   FakeDevice device;
   Series<double> series(device);
   StepRequest request;

@@ -38,7 +38,7 @@ class SeriesStartTest : public SeriesStepTest<T> {
 
 TYPED_TEST_SUITE(SeriesStartTest, Types);
 
-TYPED_TEST(SeriesStartTest, ASolutionAsStartNeedsNoIteration) {
+TYPED_TEST(SeriesStartTest, NeedsNoIterationIfStartIsTheSolution) {
   for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
     for (const bool single : {false, true}) {
       StepRequest request = this->Request();
@@ -64,7 +64,7 @@ TYPED_TEST(SeriesStartTest, ASolutionAsStartNeedsNoIteration) {
   }
 }
 
-TYPED_TEST(SeriesStartTest, StartsThatAreNoNearerThanZerosAreAsNone) {
+TYPED_TEST(SeriesStartTest, IgnoresStartsThatAreNoBetterThanZero) {
   const StepRequest request = this->Request();
   Series<TypeParam> cold(*DeviceUnderTest());
   this->Begin(cold, request);
@@ -82,7 +82,7 @@ TYPED_TEST(SeriesStartTest, StartsThatAreNoNearerThanZerosAreAsNone) {
   }
 }
 
-TYPED_TEST(SeriesStartTest, EachColumnHasAStartOfItsOwn) {
+TYPED_TEST(SeriesStartTest, ChoosesTheStartOfEachColumnSeparately) {
   const StepRequest request = this->Request();
   Series<TypeParam> cold(*DeviceUnderTest());
   this->Begin(cold, request);
@@ -100,7 +100,7 @@ TYPED_TEST(SeriesStartTest, EachColumnHasAStartOfItsOwn) {
   }
 }
 
-TYPED_TEST(SeriesStartTest, AStartThatIsFarOffCostsNoAccuracy) {
+TYPED_TEST(SeriesStartTest, StaysAccurateWithPoorStart) {
   const StepRequest request = this->Request();
   Series<TypeParam> cold(*DeviceUnderTest());
   this->Begin(cold, request);
@@ -117,7 +117,7 @@ TYPED_TEST(SeriesStartTest, AStartThatIsFarOffCostsNoAccuracy) {
   }
 }
 
-TYPED_TEST(SeriesStartTest, ALastSolutionOfQuiteAnotherSizeCostsNoAccuracy) {
+TYPED_TEST(SeriesStartTest, StaysAccurateIfPreviousSolutionHasAnotherMagnitude) {
   const StepRequest request = this->Request();
   ASSERT_OK(this->series_->Step(this->a_, this->Scaled(this->b_, 1e100), request));
   // The factor belongs to this matrix, so that no new factor can improve the result.
@@ -128,7 +128,7 @@ TYPED_TEST(SeriesStartTest, ALastSolutionOfQuiteAnotherSizeCostsNoAccuracy) {
             1.1 * kDefaultAccuracy);
 }
 
-TYPED_TEST(SeriesStartTest, WhatIsNotFiniteIsRefusedAlsoWhereNoStartIsNeeded) {
+TYPED_TEST(SeriesStartTest, RefusesNonFiniteStartEvenIfNoneIsNeeded) {
   const StepRequest request = this->Request();
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
@@ -144,7 +144,7 @@ TYPED_TEST(SeriesStartTest, WhatIsNotFiniteIsRefusedAlsoWhereNoStartIsNeeded) {
   }
 }
 
-TYPED_TEST(SeriesStartTest, AStepThatFactorsAnewHasTheBitsThatItHasWithoutAStart) {
+TYPED_TEST(SeriesStartTest, RefactoringGivesTheSameBitsWithAndWithoutStart) {
   StepRequest request = this->Request();
   request.max_iterations = 0;
   Series<TypeParam> without(*DeviceUnderTest());

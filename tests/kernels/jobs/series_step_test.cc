@@ -19,7 +19,7 @@ namespace {
 
 TYPED_TEST_SUITE(SeriesStepTest, Types);
 
-TYPED_TEST(SeriesStepTest, OneFactorServesSmallChanges) {
+TYPED_TEST(SeriesStepTest, ReusesFactorForSmallChanges) {
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
       Series<TypeParam> series(*DeviceUnderTest());
@@ -50,7 +50,7 @@ TYPED_TEST(SeriesStepTest, OneFactorServesSmallChanges) {
   }
 }
 
-TYPED_TEST(SeriesStepTest, TheLastSolutionIsTheStart) {
+TYPED_TEST(SeriesStepTest, StartsFromPreviousSolution) {
   const auto a = Random<TypeParam>(kN, kN, 3);
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   ASSERT_OK(this->series_->Step(a, b, this->Request()));
@@ -69,7 +69,7 @@ TYPED_TEST(SeriesStepTest, TheLastSolutionIsTheStart) {
             1.1 * kDefaultAccuracy);
 }
 
-TYPED_TEST(SeriesStepTest, ARightHandSideThatBecomesZeroNeedsNoNewFactor) {
+TYPED_TEST(SeriesStepTest, ReusesFactorIfRightHandSideBecomesZero) {
   const auto a = Random<TypeParam>(kN, kN, 3);
   auto b = Random<TypeParam>(kN, kNrhs, 5);
   ASSERT_OK(this->series_->Step(a, b, this->Request()));
@@ -84,7 +84,7 @@ TYPED_TEST(SeriesStepTest, ARightHandSideThatBecomesZeroNeedsNoNewFactor) {
   EXPECT_TRUE(std::all_of(x.begin(), x.begin() + kN, [](TypeParam v) { return v == TypeParam{}; }));
 }
 
-TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
+TYPED_TEST(SeriesStepTest, AbandonsOldFactorBeforeItCostsMoreThanANewOne) {
   const auto a = Random<TypeParam>(kN, kN, 3);
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   StepRequest request = this->Request();
@@ -120,7 +120,7 @@ TYPED_TEST(SeriesStepTest, AnOldFactorIsGivenUpBeforeItCostsMoreThanANewOne) {
 
 // A refinement step that is undone still counts as an iteration. Otherwise the model of the series
 // would treat the factor as untried.
-TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
+TYPED_TEST(SeriesStepTest, CountsUndoneRefinementSteps) {
   StepRequest request = this->Request();
   std::vector<TypeParam> a = Changed(std::vector<TypeParam>(kN * kN), 1e-3, 3);
   for (int64_t i = 0; i < kN; ++i) a[i + i * kN] += 4.0;
@@ -138,7 +138,7 @@ TYPED_TEST(SeriesStepTest, AStepThatIsTakenBackCounts) {
 
 // The sign of a part of the diagonal alternates from step to step, so that no factor is useful for
 // the next step. The model of the series must detect this. A cost of 1 takes a second here.
-TYPED_TEST(SeriesStepTest, AFactorThatServesNoStepIsTriedMoreAndMoreRarely) {
+TYPED_TEST(SeriesStepTest, TriesUselessFactorsLessAndLessOften) {
   constexpr double kFactorSeconds = 1.3;
   constexpr int kSteps = 100;
   constexpr int kAlternating = 24;
@@ -171,7 +171,7 @@ TYPED_TEST(SeriesStepTest, AFactorThatServesNoStepIsTriedMoreAndMoreRarely) {
   EXPECT_LE(tries, 10);
 }
 
-TYPED_TEST(SeriesStepTest, AnOldFactorCostsNoMoreThanItMay) {
+TYPED_TEST(SeriesStepTest, LimitsCostOfOldFactor) {
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   StepRequest request = this->Request();
   ASSERT_OK(this->series_->Step(Random<TypeParam>(kN, kN, 3), b, request));
@@ -186,7 +186,7 @@ TYPED_TEST(SeriesStepTest, AnOldFactorCostsNoMoreThanItMay) {
 
 // One of two columns is already accurate, although the old factor has gained little on it because
 // its X is large. The other column needs only one more step.
-TYPED_TEST(SeriesStepTest, TheGainOnOneColumnDoesNotPredictAnother) {
+TYPED_TEST(SeriesStepTest, DoesNotPredictOneColumnFromAnother) {
   StepRequest request = this->Request();
   request.accuracy = 1e-8;
   std::vector<TypeParam> a(kN * kN);
@@ -206,7 +206,7 @@ TYPED_TEST(SeriesStepTest, TheGainOnOneColumnDoesNotPredictAnother) {
   EXPECT_TRUE(summary.accurate);
 }
 
-TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {
+TYPED_TEST(SeriesStepTest, RefactorsIfMatrixChangedTooMuch) {
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
   StepRequest request = this->Request();
   ASSERT_OK(this->series_->Step(Random<TypeParam>(kN, kN, 3), b, request));
@@ -224,7 +224,7 @@ TYPED_TEST(SeriesStepTest, AMatrixTooFarIsFactoredAnew) {
   EXPECT_EQ(next.new_iterations, 0);
 }
 
-TYPED_TEST(SeriesStepTest, RightHandSidesAloneAreSolvedWithTheLastMatrix) {
+TYPED_TEST(SeriesStepTest, SolvesNewRightHandSidesWithPreviousMatrix) {
   const StepRequest request = this->Request();
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int matrix = 0; matrix < 2; ++matrix) {
@@ -242,7 +242,7 @@ TYPED_TEST(SeriesStepTest, RightHandSidesAloneAreSolvedWithTheLastMatrix) {
   }
 }
 
-TYPED_TEST(SeriesStepTest, ASingularMatrixIsAResultAndTheNextOneIsSolved) {
+TYPED_TEST(SeriesStepTest, ReportsSingularMatrixAndSolvesNextStep) {
   const StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
   const auto b = Random<TypeParam>(kN, kNrhs, 5);
@@ -269,7 +269,7 @@ TYPED_TEST(SeriesStepTest, ASingularMatrixIsAResultAndTheNextOneIsSolved) {
 
 // A row is exactly the sum of two other rows, but the right-hand side is not consistent with this.
 // The warning must not depend on the requested accuracy.
-TYPED_TEST(SeriesStepTest, EverySolutionOfASingularMatrixHasAWarning) {
+TYPED_TEST(SeriesStepTest, WarnsOfEverySolutionWithSingularMatrix) {
   for (const double accuracy : {0.0, 1e-10, 1e-8, 1e-4}) {
     for (uint64_t seed = 1; seed <= 20; ++seed) {
       SCOPED_TRACE(::testing::Message() << "accuracy " << accuracy << ", seed " << seed);
@@ -291,7 +291,7 @@ TYPED_TEST(SeriesStepTest, EverySolutionOfASingularMatrixHasAWarning) {
 }
 
 // The requested accuracy is too low to determine X. It is tightened, without a new factorization.
-TYPED_TEST(SeriesStepTest, TheAccuracyIsTightenedIfXMayBeInaccurate) {
+TYPED_TEST(SeriesStepTest, TightensAccuracyIfXMayBeInaccurate) {
   auto a = Random<TypeParam>(kN, kN, 3);
   for (int64_t i = 0; i < kN; ++i) a[i] = a[i + kN] + 1e-7 * a[i];  // condition above 1e8
   StepRequest request = this->Request();
@@ -306,7 +306,7 @@ TYPED_TEST(SeriesStepTest, TheAccuracyIsTightenedIfXMayBeInaccurate) {
   EXPECT_LT(summary.amplification * summary.backward_error, 0.01);
 }
 
-TYPED_TEST(SeriesStepTest, SparseMatricesAreStoredAsSparse) {
+TYPED_TEST(SeriesStepTest, StoresSparseMatricesAsSparse) {
   StepRequest request = this->Request();
   request.sparse = true;
   std::vector<TypeParam> a;
@@ -325,7 +325,7 @@ TYPED_TEST(SeriesStepTest, SparseMatricesAreStoredAsSparse) {
   EXPECT_LE(BackwardError(a, kN, Op::kNone, this->series_->x(), other, 1), 1.1 * kDefaultAccuracy);
 }
 
-TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightHandSide) {
+TYPED_TEST(SeriesStepTest, ReachesAccuracyOfRightHandSideWithSinglePrecisionFactor) {
   StepRequest request = this->Request();
   request.factor_dtype = kIsComplex<TypeParam> ? DType::kComplex64 : DType::kFloat32;
   auto a = Random<TypeParam>(kN, kN, 3);
@@ -344,7 +344,7 @@ TYPED_TEST(SeriesStepTest, AFactorInSinglePrecisionReachesTheAccuracyOfTheRightH
   EXPECT_LE(summary.backward_error, std::sqrt(static_cast<double>(kN)) * 0x1p-24);
 }
 
-TYPED_TEST(SeriesStepTest, AnInaccurateSolutionIsReported) {
+TYPED_TEST(SeriesStepTest, ReportsInaccurateSolutions) {
   StepRequest request = this->Request();
   const auto a = Random<TypeParam>(kN, kN, 3);
   ASSERT_OK(this->series_->Step(a, Random<TypeParam>(kN, 1, 5), request));
@@ -361,7 +361,7 @@ TYPED_TEST(SeriesStepTest, AnInaccurateSolutionIsReported) {
   EXPECT_EQ(coarse.old_iterations, 0);  // the previous X is accurate enough
 }
 
-TYPED_TEST(SeriesStepTest, NumbersNearTheEndsOfTheRange) {
+TYPED_TEST(SeriesStepTest, SolvesNearTheEndsOfTheRange) {
   StepRequest request = this->Request();
   for (const double scale : {0x1p-1000, 0x1p1010}) {
     Series<TypeParam> series(*DeviceUnderTest());
@@ -377,7 +377,7 @@ TYPED_TEST(SeriesStepTest, NumbersNearTheEndsOfTheRange) {
   }
 }
 
-TYPED_TEST(SeriesStepTest, WhatIsNotFiniteIsNamed) {
+TYPED_TEST(SeriesStepTest, ReportsPositionOfNonFiniteEntries) {
   StepRequest request = this->Request();
   auto a = Random<TypeParam>(kN, kN, 3);
   auto b = Random<TypeParam>(kN, 1, 5);

@@ -25,7 +25,7 @@ class SingularTest : public ::testing::TestWithParam<const char*> {
   JobRunner runner_{*device_};
 };
 
-TEST_P(SingularTest, IsAResultAndSolvesAreRefused) {
+TEST_P(SingularTest, ReportsSingularMatrixAndRefusesSolves) {
   for (const char* name : {"zero", "zero_first_column", "zero_half_columns", "zero_last_column"}) {
     for (const EquilibrateMode mode : {EquilibrateMode::kOff, EquilibrateMode::kAuto}) {
       const GalleryKind& kind = GalleryNamed(name);
@@ -42,14 +42,14 @@ TEST_P(SingularTest, IsAResultAndSolvesAreRefused) {
   }
 }
 
-TEST_P(SingularTest, ZeroRow) {
+TEST_P(SingularTest, ReportsZeroRow) {
   HostMatrix a = GalleryNamed("diagonally_dominant").make(5);
   for (int64_t j = 0; j < 5; ++j) a[2 + j * 5] = 0;
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 5, Request()));
   EXPECT_EQ(factor.summary.info, 5);
 }
 
-TEST_P(SingularTest, GrowthBeyondTheTypeIsReported) {
+TEST_P(SingularTest, ReportsOverflowingGrowth) {
   // The factor grows by 2^199 and overflows in float32.
   FactorRequest request = Request();
   request.factor_dtype = DType::kFloat32;
@@ -76,7 +76,7 @@ HostMatrix SubnormalColumn() {
   return {2, 1, 0.5, 0, s, 3 * s, 0, 2 * s, 5 * s};
 }
 
-TEST_P(SingularTest, SubnormalPivotsAreNotZero) {
+TEST_P(SingularTest, DoesNotTreatSubnormalPivotsAsZero) {
   const HostMatrix a = SubnormalColumn();
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a, 3, Request()));
   ASSERT_OK_AND_ASSIGN(const HostFactor parts, runner_.Download(factor));
@@ -91,7 +91,7 @@ TEST_P(SingularTest, SubnormalPivotsAreNotZero) {
             kThreshold);
 }
 
-TEST_P(SingularTest, EquilibrationCuresSubnormalPivots) {
+TEST_P(SingularTest, AvoidsSubnormalPivotsByEquilibration) {
   const HostMatrix a = SubnormalColumn();
   FactorRequest request = Request();
   request.equilibrate = EquilibrateMode::kAuto;
@@ -103,7 +103,7 @@ TEST_P(SingularTest, EquilibrationCuresSubnormalPivots) {
   EXPECT_GT(*factor.summary.rcond_scaled, 1e100 * *factor.summary.rcond);
 }
 
-TEST_P(SingularTest, OverflowHasNoBoundAndNoDeterminant) {
+TEST_P(SingularTest, OmitsBoundAndDeterminantAfterOverflow) {
   // The element u_22 = -6e38 overflows float32.
   const HostMatrix a = {3e38, -3e38, 3e38, 3e38};
   FactorRequest request = Request();
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(All, SingularTest, ::testing::Values("getrf", "gem", "c
 // Without pivoting, a zero pivot does not show that A is singular.
 class WithoutPivotingTest : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(WithoutPivotingTest, AZeroPivotYieldsNoConditionOrDeterminant) {
+TEST_P(WithoutPivotingTest, OmitsConditionAndDeterminantAfterZeroPivot) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   FactorRequest request;

@@ -94,7 +94,7 @@ class SparseFactorizeTest : public ::testing::Test {
   const HostMatrix b_ = RandomMatrix(kN, kNrhs, 6);
 };
 
-TEST_F(SparseFactorizeTest, FactorsHaveTheBitsOfTheDenseForm) {
+TEST_F(SparseFactorizeTest, FactorsBitForBitLikeTheDenseForm) {
   for (const auto& algorithm : device_->algorithms()) {
     for (FactorRequest request : Requests()) {
       request.algorithm = std::string(algorithm->name());
@@ -104,7 +104,7 @@ TEST_F(SparseFactorizeTest, FactorsHaveTheBitsOfTheDenseForm) {
   }
 }
 
-TEST_F(SparseFactorizeTest, ScaledOnesToo) {
+TEST_F(SparseFactorizeTest, FactorsScaledMatricesBitForBitLikeTheDenseForm) {
   HostMatrix a = a_;
   for (int64_t j = 0; j < kN; ++j) {
     for (int64_t i = 0; i < kN; ++i) a[i + j * kN] *= std::ldexp(1, (i * 7 + j * 3) % 100 - 50);
@@ -118,7 +118,7 @@ TEST_F(SparseFactorizeTest, ScaledOnesToo) {
   ExpectSameFactors(a, kN, narrow);
 }
 
-TEST_F(SparseFactorizeTest, SmallAndSingularOnesToo) {
+TEST_F(SparseFactorizeTest, FactorsSmallAndSingularMatricesBitForBitLikeTheDenseForm) {
   FactorRequest request;
   request.condition = request.determinant = true;
   for (const int64_t n : {1, 2, 9, 600}) {
@@ -128,13 +128,13 @@ TEST_F(SparseFactorizeTest, SmallAndSingularOnesToo) {
   }
 }
 
-TEST_F(SparseFactorizeTest, OfOrderZero) {
+TEST_F(SparseFactorizeTest, AcceptsOrderZero) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor({}, 0));
   EXPECT_EQ(factor.summary.n, 0);
   EXPECT_EQ(factor.parts.bytes(), 0u);
 }
 
-TEST_F(SparseFactorizeTest, RefusesWhatTheDenseFormIsRefusedFor) {
+TEST_F(SparseFactorizeTest, ReturnsTheErrorsOfTheDenseForm) {
   FactorRequest request;
   request.factor_dtype = DType::kFloat32;
   for (const double bad : {1e200, std::nan(""), std::numeric_limits<double>::infinity()}) {
@@ -149,7 +149,7 @@ TEST_F(SparseFactorizeTest, RefusesWhatTheDenseFormIsRefusedFor) {
   }
 }
 
-TEST_F(SparseFactorizeTest, SolvesAreVerifiedRefinedAndBounded) {
+TEST_F(SparseFactorizeTest, VerifiesRefinesAndBoundsSolves) {
   for (const DType factor_dtype : {DType::kFloat64, DType::kFloat32}) {
     ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a_, kN, factor_dtype));
     for (const Op op : {Op::kNone, Op::kTranspose}) {
@@ -186,7 +186,7 @@ TEST_F(SparseFactorizeTest, SolvesNearTheEndOfTheRange) {
   EXPECT_LT(*solution.summary.backward_error, 1e-14);
 }
 
-TEST_F(SparseFactorizeTest, SolutionsHaveTheBitsOfTheDenseForm) {
+TEST_F(SparseFactorizeTest, SolvesBitForBitLikeTheDenseForm) {
   ASSERT_OK_AND_ASSIGN(const Factorization sparse, Factor(a_, kN));
   ASSERT_OK_AND_ASSIGN(const Factorization dense, runner_.Factor(a_, kN, {}));
   ASSERT_OK_AND_ASSIGN(const Solution of_sparse, runner_.Solve(sparse, b_, kNrhs, {}));
@@ -194,7 +194,7 @@ TEST_F(SparseFactorizeTest, SolutionsHaveTheBitsOfTheDenseForm) {
   EXPECT_EQ(of_sparse.x, of_dense.x);
 }
 
-TEST_F(SparseFactorizeTest, TheKeptOperandIsTheOneThatWasKept) {
+TEST_F(SparseFactorizeTest, StoresTheSparseMatrix) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a_, kN));
   ASSERT_OK_AND_ASSIGN(const Factorization dense, runner_.Factor(a_, kN, {}));
   HostMatrix x = RandomMatrix(kN, 1, 1), b(kN), of_sparse(kN), of_dense(kN);
@@ -211,7 +211,7 @@ TEST_F(SparseFactorizeTest, TheKeptOperandIsTheOneThatWasKept) {
   for (int64_t i = 0; i < kN; ++i) EXPECT_NEAR(of_sparse[i], of_dense[i], 1e-14 * of_dense[i]);
 }
 
-TEST_F(SparseFactorizeTest, AFewEntriesCostLittleBesideTheFactor) {
+TEST_F(SparseFactorizeTest, PlansLittleMemoryForTheSparseMatrix) {
   constexpr int64_t kLarge = 8000;
   constexpr int64_t kEntries = 40000;
   ASSERT_OK_AND_ASSIGN(FactorizeOptions options, runner_.Options(FactorRequest{}, kLarge));
@@ -227,7 +227,7 @@ TEST_F(SparseFactorizeTest, AFewEntriesCostLittleBesideTheFactor) {
   EXPECT_LT(plan.bytes.peak, lu + lu / 100) << "no second dense matrix, at no time";
 }
 
-TEST_F(SparseFactorizeTest, ArrivesSoWhereThatTakesLess) {
+TEST_F(SparseFactorizeTest, UploadsAsSparseIfMuchSmaller) {
   const auto arrives = [&](int64_t n, int64_t nonzeros, DType dtype = DType::kFloat64) {
     return ArrivesSparse(*device_, n, nonzeros, dtype);
   };
@@ -243,7 +243,7 @@ TEST_F(SparseFactorizeTest, ArrivesSoWhereThatTakesLess) {
   EXPECT_FALSE(ArrivesSparse(FakeDevice(), 8000, 40000, DType::kFloat64)) << "no operations";
 }
 
-TEST_F(SparseFactorizeTest, NeedsSparseOps) {
+TEST_F(SparseFactorizeTest, RequiresSparseOps) {
   FakeDevice gpu;
   ASSERT_FALSE(gpu.info().has_sparse_ops);
   JobRunner runner(gpu);
@@ -254,7 +254,7 @@ TEST_F(SparseFactorizeTest, NeedsSparseOps) {
   EXPECT_EQ(gpu.counting_memory().live_bytes(), 0u);
 }
 
-TEST_F(SparseFactorizeTest, RefusesAnUploadOfAnotherSize) {
+TEST_F(SparseFactorizeTest, RefusesUploadOfWrongSize) {
   ASSERT_OK_AND_ASSIGN(const FactorizeOptions options, runner_.Options(FactorRequest{}, kN));
   const PackedMatrix shape{nullptr, DType::kFloat64, Layout::kColumnMajor, kN, kN};
   const PackedSparse packed = PackSparse(a_, kN, DType::kFloat64);

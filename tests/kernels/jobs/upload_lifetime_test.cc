@@ -64,7 +64,7 @@ absl::StatusOr<SolveSummary> UploadLifetimeTest::Solve(const Factorization& fact
                       reinterpret_cast<std::byte*>(out_), stop, timings_);
 }
 
-TEST_F(UploadLifetimeTest, RefusedMatrix) {
+TEST_F(UploadLifetimeTest, FreesUploadAfterCopyIfMatrixIsRefused) {
   const StopRequested never = JobRunner::NeverStop();
   EXPECT_THAT(Factorize(a_, Columns(kN, kN - 1), FactorOptions(), never),
               FailsWith(kInvalid, "not square"));
@@ -74,11 +74,11 @@ TEST_F(UploadLifetimeTest, RefusedMatrix) {
               FailsWith(kInvalid, "is negative or overflows"));
 }
 
-TEST_F(UploadLifetimeTest, FactorizeStoppedAtOnce) {
+TEST_F(UploadLifetimeTest, FreesUploadAfterCopyIfFactorizeStopsAtOnce) {
   EXPECT_THAT(Factorize(a_, Columns(kN, kN), FactorOptions(), Always), FailsWith(kCancelled, ""));
 }
 
-TEST_F(UploadLifetimeTest, FactorizeWithoutMemory) {
+TEST_F(UploadLifetimeTest, FreesUploadAfterCopyIfFactorizeRunsOutOfMemory) {
   int faults = 0;
   for (;; ++faults) {
     const auto factor =
@@ -89,7 +89,7 @@ TEST_F(UploadLifetimeTest, FactorizeWithoutMemory) {
   EXPECT_GE(faults, 2);
 }
 
-TEST_F(UploadLifetimeTest, RefusedRightHandSide) {
+TEST_F(UploadLifetimeTest, FreesUploadAfterCopyIfRightHandSideIsRefused) {
   const StopRequested never = JobRunner::NeverStop();
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, {}));
   const SolveOptions options = OptionsFor(factor);
@@ -98,7 +98,7 @@ TEST_F(UploadLifetimeTest, RefusedRightHandSide) {
   EXPECT_THAT(Solve(factor, Columns(kN, 1), {}, never), FailsWith(kInvalid, "no solver"));
 }
 
-TEST_F(UploadLifetimeTest, RefusedFactor) {
+TEST_F(UploadLifetimeTest, FreesUploadAfterCopyIfFactorIsRefused) {
   const StopRequested never = JobRunner::NeverStop();
   FactorRequest request;
   ASSERT_OK_AND_ASSIGN(const Factorization singular,
@@ -113,12 +113,12 @@ TEST_F(UploadLifetimeTest, RefusedFactor) {
               FailsWith(kPrecondition, "was not kept"));
 }
 
-TEST_F(UploadLifetimeTest, SolveStoppedAtOnce) {
+TEST_F(UploadLifetimeTest, FreesUploadAfterCopyIfSolveStopsAtOnce) {
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, {}));
   EXPECT_THAT(Solve(factor, Columns(kN, 1), OptionsFor(factor), Always), FailsWith(kCancelled, ""));
 }
 
-TEST_F(UploadLifetimeTest, SolveWithoutMemory) {
+TEST_F(UploadLifetimeTest, FreesUploadAfterCopyIfSolveRunsOutOfMemory) {
   FactorRequest request;
   request.factor_dtype = DType::kFloat32;  // its solver needs a buffer of its own
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor(a_, kN, request));
@@ -132,7 +132,7 @@ TEST_F(UploadLifetimeTest, SolveWithoutMemory) {
   EXPECT_GE(faults, 3);  // at least X, the residual and the solver's buffer
 }
 
-TEST(FakeDeviceTest, CountsUploadsThatAreFreedTooEarly) {
+TEST(FakeDeviceTest, CountsUploadsFreedTooEarly) {
   FakeDevice device;
   JobRunner runner(device);
   const std::vector<std::byte> bytes(64);

@@ -111,7 +111,7 @@ TEST_P(KluTest, Solves) {
   }
 }
 
-TEST_P(KluTest, RefactorsWithThePivotsOfBefore) {
+TEST_P(KluTest, RefactorsWithStoredPivots) {
   for (const SparseCase& one : SparseCases()) {
     SCOPED_TRACE(one.name);
     const PackedSparse a = OfType(one.entries, one.n, GetParam());
@@ -139,7 +139,7 @@ TEST_P(KluTest, RefactorsWithThePivotsOfBefore) {
   }
 }
 
-TEST(KluPivotsTest, LeavesThoseThatDoNotServe) {
+TEST(KluPivotsTest, RejectsUnsuitableStoredPivots) {
   const auto of = [](double corner) {
     return PackEntries({{0, 0, corner}, {0, 1, 1}, {1, 0, 1}, {1, 1, 1}}, 2, DType::kFloat64);
   };
@@ -160,7 +160,7 @@ TEST(KluPivotsTest, LeavesThoseThatDoNotServe) {
   }
 }
 
-TEST_P(KluTest, HasTheDeterminantThatMultifrontalHas) {
+TEST_P(KluTest, AgreesWithMultifrontalOnTheDeterminant) {
   host::Executor executor(1);
   const DType wide = WideOf(GetParam());
   for (const SparseCase& one : SparseCases()) {
@@ -181,7 +181,7 @@ TEST_P(KluTest, HasTheDeterminantThatMultifrontalHas) {
   }
 }
 
-TEST_P(KluTest, SolvesWhereTheFactorIsNow) {
+TEST_P(KluTest, SolvesWithMovedFactor) {
   const PackedSparse a = OfType(GridEntries(30, 2), 900, GetParam());
   ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(a.view()));
   Block moved(factor.block.span().size());
@@ -191,7 +191,7 @@ TEST_P(KluTest, SolvesWhereTheFactorIsNow) {
   for (const Op op : kOps) EXPECT_LT(ErrorOf(factor, a.view(), op, 5, 1), 4 * kUnit);
 }
 
-TEST_P(KluTest, HasTheSameBitsWhateverElseIsSolved) {
+TEST_P(KluTest, GivesTheSameBitsForOneOrManyColumns) {
   const PackedSparse a = OfType(GridEntries(30, 2), 900, GetParam());
   ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(a.view()));
   constexpr int64_t kColumns = 7;
@@ -251,7 +251,7 @@ TEST_P(KluTest, ReportsAStructurallySingularMatrix) {
               FailsWith(absl::StatusCode::kInvalidArgument, "structurally"));
 }
 
-TEST_P(KluTest, RefusesWhatWasNotAnalysed) {
+TEST_P(KluTest, RefusesMatrixThatWasNotAnalyzed) {
   const PackedSparse a = OfType(GridEntries(5, 2), 25, GetParam());
   const PackedSparse other = OfType(GridEntries(6, 2), 36, GetParam());
   ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(a.view()));
@@ -259,7 +259,7 @@ TEST_P(KluTest, RefusesWhatWasNotAnalysed) {
               FailsWith(absl::StatusCode::kInvalidArgument, "the analyzed matrix has order"));
 }
 
-TEST_P(KluTest, StopsInItsNumericPhase) {
+TEST_P(KluTest, StopsDuringFactorization) {
   constexpr int64_t kM = 12;
   const PackedSparse a = OfType(GridEntries(kM, 3), kM * kM * kM, GetParam());
   ASSERT_OK_AND_ASSIGN(Factor factor, MakeFactor(a.view()));
@@ -277,7 +277,7 @@ TEST_P(KluTest, StopsInItsNumericPhase) {
   EXPECT_EQ(polls, all / 2) << "it went on";
 }
 
-TEST_P(KluTest, StopsWithThePivotsOfBefore) {
+TEST_P(KluTest, StopsDuringRefactorization) {
   constexpr int64_t kM = 12;
   const PackedSparse a = OfType(GridEntries(kM, 3), kM * kM * kM, GetParam());
   ASSERT_OK_AND_ASSIGN(Factor first, MakeFactor(a.view()));
@@ -310,7 +310,7 @@ std::vector<SparseEntry> SmallDiagonal(int64_t m) {
   return entries;
 }
 
-TEST_P(KluTest, TakesPivotsOffTheDiagonal) {
+TEST_P(KluTest, ChoosesPivotsOffTheDiagonal) {
   const PackedSparse a = OfType(SmallDiagonal(20), 400, GetParam());
   AnalysisOptions options;
   options.matching = MatchingMode::kOff;
@@ -319,7 +319,7 @@ TEST_P(KluTest, TakesPivotsOffTheDiagonal) {
   for (const Op op : kOps) EXPECT_LT(ErrorOf(factor, a.view(), op, 2, 1), 4 * kUnit);
 }
 
-TEST_P(KluTest, TakesNoMemoryThatIsNotItsOwn) {
+TEST_P(KluTest, StaysWithinItsMemoryBlock) {
   const PackedSparse a = OfType(SmallDiagonal(20), 400, GetParam());
   AnalysisOptions options;
   options.matching = MatchingMode::kOff;
@@ -389,7 +389,7 @@ TEST(KluMatricesTest, FactorsAndSolves) {
   EXPECT_GT(checked, 100);
 }
 
-TEST(KluTest, RefusesFactorsBeyondItsIndices) {
+TEST(KluTest, RefusesFactorsTooLargeForItsIndices) {
   // The analyses contain only counts. KLU's memory is estimated for 1.5 times the entries, in units
   // of an entry; the number of units must fit in an int.
   for (const DType dtype : {DType::kFloat64, DType::kComplex128}) {
@@ -407,7 +407,7 @@ TEST(KluTest, RefusesFactorsBeyondItsIndices) {
   }
 }
 
-TEST(KluArenaTest, GivesOutPiecesInTurn) {
+TEST(KluArenaTest, AllocatesConsecutivePieces) {
   Block memory(256);
   const std::span<std::byte> span = memory.span();
   bool stop = false;

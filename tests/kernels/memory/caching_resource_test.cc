@@ -86,14 +86,14 @@ TEST(CachingResourceTest, RoundsUpByAtMostASixteenth) {
   }
 }
 
-TEST(CachingResourceTest, NothingForNoBytes) {
+TEST(CachingResourceTest, AllocatesNothingForZeroBytes) {
   Cache cache(1 << 20, 1 << 20);
   ASSERT_OK_AND_ASSIGN(const Buffer buffer, cache.resource->Allocate(0));
   EXPECT_FALSE(bool{buffer});
   EXPECT_EQ(cache.source->acquired(), 0);
 }
 
-TEST(CachingResourceTest, KeepsNoMoreThanItsCap) {
+TEST(CachingResourceTest, CachesNoMoreThanItsLimit) {
   Cache cache(1 << 20, 16384);
   {
     ASSERT_OK_AND_ASSIGN(const Buffer small, cache.resource->Allocate(8192));
@@ -109,7 +109,7 @@ TEST(CachingResourceTest, KeepsNoMoreThanItsCap) {
 
 // The cache is configured as for a GPU: one limit applies to bytes in use and cached bytes
 // together, and a block is almost as large as the limit.
-TEST(CachingResourceTest, KeepsWhateverItsBoundHasPlaceFor) {
+TEST(CachingResourceTest, CachesBlocksThatFitBesideBytesInUse) {
   constexpr size_t kBound = 1 << 20;
   Cache cache(8 * kBound, kBound, kBound);
   const size_t most = kBound / 16 * 15;
@@ -132,7 +132,7 @@ TEST(CachingResourceTest, KeepsWhateverItsBoundHasPlaceFor) {
   EXPECT_EQ(cache.source->used(), 2 * kBound);
 }
 
-TEST(CachingResourceTest, GivesCachedBlocksBackBeforeItFails) {
+TEST(CachingResourceTest, FreesCachedBlocksBeforeItFails) {
   Cache cache(65536, 65536);
   { ASSERT_OK_AND_ASSIGN(const Buffer buffer, cache.resource->Allocate(32768)); }
   ASSERT_OK_AND_ASSIGN(const Buffer whole, cache.resource->Allocate(65536));
@@ -151,7 +151,7 @@ TEST(CachingResourceTest, TrimReturnsEverything) {
   EXPECT_EQ(cache.source->used(), 0u);
 }
 
-TEST(CachingResourceTest, ManyThreads) {
+TEST(CachingResourceTest, SupportsManyThreads) {
   CachingResource resource(std::make_unique<host::HostMemory>(), size_t{4} << 20);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
@@ -179,7 +179,7 @@ TEST(HostMemoryTest, LargeBlocksAreAlignedAndZero) {
   }
 }
 
-TEST(HostMemoryTest, CachedPagesStay) {
+TEST(HostMemoryTest, KeepsPagesOfCachedBlocks) {
   CachingResource resource(std::make_unique<host::HostMemory>(), size_t{64} << 20);
   const size_t bytes = size_t{16} << 20;
   {
@@ -192,7 +192,7 @@ TEST(HostMemoryTest, CachedPagesStay) {
 }
 
 // Destructors free buffers, so freeing must not allocate.
-TEST(CachingResourceTest, FreeingNeedsNoMemory) {
+TEST(CachingResourceTest, FreesWithoutAllocating) {
   constexpr size_t kMaxCached = 20000;
   Cache cache(1 << 20, kMaxCached);
   std::vector<Buffer> buffers;

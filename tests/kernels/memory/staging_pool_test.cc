@@ -79,7 +79,7 @@ class StagingPoolTest : public ::testing::Test {
   std::optional<StagingPool> pool_;
 };
 
-TEST_F(StagingPoolTest, TheBlockAtHandStaysUntilItIsSent) {
+TEST_F(StagingPoolTest, ReturnsTheSameBlockUntilItIsSent) {
   Make(2, 2);
   const auto upload = NewUpload();
   const auto block = upload->Take(&NotExpected);
@@ -122,7 +122,7 @@ TEST_F(StagingPoolTest, ReservingAgainWhileWaitingLosesNoBlock) {
   EXPECT_EQ(Available(), 4);
 }
 
-TEST_F(StagingPoolTest, OneUploadHasOnlyItsShareInFlight) {
+TEST_F(StagingPoolTest, LimitsTheBlocksInFlightOfOneUpload) {
   Make(4, 2);
   const auto upload = NewUpload();
   Exhaust(*upload, 2);
@@ -135,7 +135,7 @@ TEST_F(StagingPoolTest, OneUploadHasOnlyItsShareInFlight) {
   EXPECT_FALSE(upload->Take(&NotExpected).empty());
 }
 
-TEST_F(StagingPoolTest, AnAbandonedWaitLeavesNothingBehind) {
+TEST_F(StagingPoolTest, RemovesAbandonedWaits) {
   Make(1, 1);
   const auto sender = NewUpload();
   Exhaust(*sender, 1);
@@ -153,7 +153,7 @@ TEST_F(StagingPoolTest, AnAbandonedWaitLeavesNothingBehind) {
   EXPECT_FALSE(second->Take(&NotExpected).empty());
 }
 
-TEST_F(StagingPoolTest, ReturnedBlocksWakeAWaitingUpload) {
+TEST_F(StagingPoolTest, ReturnedBlocksWakeWaitingUpload) {
   Make(1, 1);
   auto first = NewUpload();
   ASSERT_FALSE(first->Take(&NotExpected).empty());
@@ -170,7 +170,7 @@ TEST_F(StagingPoolTest, ReturnedBlocksWakeAWaitingUpload) {
   ASSERT_TRUE(given_up.Await());
 }
 
-TEST_F(StagingPoolTest, AnUploadMayDieInItsOwnCallback) {
+TEST_F(StagingPoolTest, AllowsDestroyingAnUploadInItsCallback) {
   Make(1, 1);
   auto first = NewUpload();
   ASSERT_FALSE(first->Take(&NotExpected).empty());
@@ -187,7 +187,7 @@ TEST_F(StagingPoolTest, AnUploadMayDieInItsOwnCallback) {
   EXPECT_FALSE(NewUpload()->Take(&NotExpected).empty());
 }
 
-TEST_F(StagingPoolTest, ItsEndWaitsForCopies) {
+TEST_F(StagingPoolTest, DestructorWaitsForCopies) {
   Make(2, 2);
   auto upload = NewUpload();
   Exhaust(*upload, 2);

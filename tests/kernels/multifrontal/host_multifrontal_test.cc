@@ -81,7 +81,7 @@ class HostMultifrontalTest : public ::testing::TestWithParam<DType> {
 
 // If the number of threads of a team changed with the available memory, the runtime would create
 // new threads. libgomp terminates a process that cannot create them.
-TEST_P(HostMultifrontalTest, MakesNoThreadsWhereLessMemoryIsForFewer) {
+TEST_P(HostMultifrontalTest, CreatesNoThreadsIfMemoryIsForFewer) {
   if (kThreadSanitized) GTEST_SKIP() << "has no teams";
   constexpr int64_t kM = 18;
   constexpr int kCores = 3;
@@ -100,7 +100,7 @@ TEST_P(HostMultifrontalTest, MakesNoThreadsWhereLessMemoryIsForFewer) {
   }
 }
 
-TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
+TEST_P(HostMultifrontalTest, GivesTheSameBitsOnAnyNumberOfCores) {
   Executor one(1);
   Executor three(kThreadSanitized ? 1 : 3);
   for (const int64_t m : {6, 18}) {
@@ -132,7 +132,7 @@ TEST_P(HostMultifrontalTest, HasTheSameBitsOnAnyNumberOfCores) {
 
 // Synchronizing threads at each of thousands of small fronts would take much longer than their
 // arithmetic.
-TEST_F(HostMultifrontalTest, DoesSmallFrontsOfAChainByOneThread) {
+TEST_F(HostMultifrontalTest, FactorsChainOfSmallFrontsByOneThread) {
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
   const SparseProblem problem = Banded(5000, 10);
@@ -173,7 +173,7 @@ TEST_F(HostMultifrontalTest, ReportsTheNumberOfFinalColumns) {
   EXPECT_EQ(report.ColumnsDone(), a.n);
 }
 
-TEST_F(HostMultifrontalTest, StopsInSolves) {
+TEST_F(HostMultifrontalTest, StopsDuringSolves) {
   const PackedSparse a = OfType(GridEntries(14, 3), 2744, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Factor factor, MakeFactor(executor_, a.view(), DType::kFloat64));
   HostMatrix b(a.n, 1.0);

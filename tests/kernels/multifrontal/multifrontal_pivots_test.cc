@@ -219,7 +219,7 @@ TEST_P(MultifrontalPivotsTest, LeavesNoUnacceptablePivot) {
 }
 
 // The eigenvalues of the matrix are diagonal - 2 cos(pi i / (m + 1)) - 2 cos(pi j / (m + 1)).
-TEST_P(MultifrontalPivotsTest, GivesHelmholtzsDeterminant) {
+TEST_P(MultifrontalPivotsTest, ComputesDeterminantOfHelmholtzMatrix) {
   constexpr int32_t kM = 40;
   const double diagonal = -1e-3;
   double log_abs = 0;
@@ -244,7 +244,7 @@ TEST_P(MultifrontalPivotsTest, GivesHelmholtzsDeterminant) {
 }
 
 // Kept unknowns never become pivots, and no column is delayed into their front.
-TEST_P(MultifrontalPivotsTest, DelaysWithinWhatIsEliminated) {
+TEST_P(MultifrontalPivotsTest, DelaysPivotsOnlyAmongEliminatedUnknowns) {
   constexpr int32_t kM = 20;
   const PackedSparse a = PackEntries(GridOf(kM, 1e-5, -1), kM * kM, GetParam());
   AnalysisOptions options;
@@ -280,7 +280,7 @@ TEST_P(MultifrontalPivotsTest, BoundsMultipliersByTheThreshold) {
   }
 }
 
-TEST_F(MultifrontalPivotsTest, DelaysNothingWhereItMayNot) {
+TEST_F(MultifrontalPivotsTest, ReportsErrorsOfDelays) {
   const PackedSparse a = PackEntries(GridOf(20, 1e-5, -1), 400, DType::kFloat64);
   const PackedSparse other = PackEntries(GridOf(20, 1e-5, -1), 401, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Analysis analysis, Analyze(a.view(), {}, kNeverStop));

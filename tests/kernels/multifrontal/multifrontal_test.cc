@@ -85,7 +85,7 @@ TEST_P(MultifrontalTest, Solves) {
   }
 }
 
-TEST_P(MultifrontalTest, SolvesWhatIsLargeEnoughForTiles) {
+TEST_P(MultifrontalTest, SolvesMatricesThatNeedTiles) {
   const PackedSparse a = OfType(GridEntries(18, 3), 18 * 18 * 18, GetParam());
   AnalysisOptions options;
   options.ordering_program = OrderingProgram();
@@ -97,7 +97,7 @@ TEST_P(MultifrontalTest, SolvesWhatIsLargeEnoughForTiles) {
   EXPECT_LT(runner_->ErrorOf(factor, a.view(), Op::kNone, 2, 1), 4 * UnitRoundoff(GetParam()));
 }
 
-TEST_P(MultifrontalTest, GivesLAndU) {
+TEST_P(MultifrontalTest, ReturnsLAndU) {
   for (const SparseCase& one : SparseCases()) {
     if (one.n > 300) continue;
     const PackedSparse a = OfType(one.entries, one.n, GetParam());
@@ -157,7 +157,7 @@ TEST_P(MultifrontalTest, GivesLAndU) {
   }
 }
 
-TEST_P(MultifrontalTest, LeavesSchurComplements) {
+TEST_P(MultifrontalTest, ComputesSchurComplements) {
   constexpr int64_t kN = 9 * 9 * 9;
   std::vector<int32_t> keep;
   for (int32_t i = 0; i < 60; ++i) keep.push_back((i * 37 + 5) % kN);
@@ -166,7 +166,7 @@ TEST_P(MultifrontalTest, LeavesSchurComplements) {
 
 // A solve with kept unknowns uses the identity in place of their Schur complement S. For the
 // right-hand side op(A) x - (0, op(S) x2 - x2) it therefore returns x.
-TEST_P(MultifrontalTest, SolvesBesideKeptUnknowns) {
+TEST_P(MultifrontalTest, SolvesWithKeptUnknowns) {
   constexpr int64_t kM = 9;
   constexpr int64_t kN = kM * kM * kM;
   const PackedSparse a = OfType(GridEntries(kM, 3), kN, GetParam());
@@ -229,7 +229,7 @@ TEST_P(MultifrontalTest, FactorsLargeFronts) {
   }
 }
 
-TEST_F(MultifrontalTest, SchurComplementsOfAllOrNoUnknowns) {
+TEST_F(MultifrontalTest, ComputesSchurComplementsOfAllOrNoUnknowns) {
   const PackedSparse a = OfType(GridEntries(3, 2), 9, DType::kFloat64);
   AnalysisOptions options;
   options.keep = {8, 0, 1, 2, 3, 4, 5, 6, 7};
@@ -261,7 +261,7 @@ TEST_F(MultifrontalTest, FactorsInLowerPrecision) {
   EXPECT_LT(runner_->ErrorOf(factor, a.view(), Op::kNone, 2, 3), 4e-16);
 }
 
-TEST_F(MultifrontalTest, RefusesAnotherMatrix) {
+TEST_F(MultifrontalTest, RefusesMatrixThatWasNotAnalyzed) {
   const PackedSparse a = OfType(GridEntries(5, 2), 25, DType::kFloat64);
   const PackedSparse b = OfType(GridEntries(6, 2), 36, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(Factor factor, runner_->Make(a.view(), DType::kFloat64));
@@ -272,7 +272,7 @@ TEST_F(MultifrontalTest, RefusesAnotherMatrix) {
               FailsWith(absl::StatusCode::kInvalidArgument, "both be real"));
 }
 
-TEST_F(MultifrontalTest, FactorsOtherValuesWithOneAnalysis) {
+TEST_F(MultifrontalTest, ReusesAnalysisForOtherValues) {
   std::vector<SparseEntry> entries = GridEntries(15, 2);
   const PackedSparse a = PackEntries(entries, 225, DType::kFloat64);
   AnalysisOptions options;

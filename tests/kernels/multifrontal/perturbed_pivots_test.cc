@@ -126,7 +126,7 @@ TEST_F(PerturbedPivotsTest, PerturbsPivotsThatStayTooSmall) {
   EXPECT_LT(runner_->ErrorOf(matched, a.view(), Op::kNone, 1, 1), 4e-16);
 }
 
-TEST_F(PerturbedPivotsTest, PerturbsAPivotThatNoRowOfItsFrontHas) {
+TEST_F(PerturbedPivotsTest, PerturbsOrPostponesPivotsWithoutAcceptableRow) {
   std::vector<SparseEntry> entries = GridEntries(30, 2);
   AnalysisOptions options;
   options.matching = MatchingMode::kOff;
@@ -188,7 +188,7 @@ TEST_F(PerturbedPivotsTest, PerturbsAPivotThatNoRowOfItsFrontHas) {
   EXPECT_FALSE(Postpone(factor.analysis, a.view(), postponable, {}, options, kNeverStop).ok());
 }
 
-TEST_F(PerturbedPivotsTest, RaisesPivotsOfLargeFronts) {
+TEST_F(PerturbedPivotsTest, PerturbsPivotsOfLargeFronts) {
   constexpr int64_t kN = 700;
   constexpr int32_t kZero = 650;
   std::vector<SparseEntry> entries = EntriesOf(RandomMatrix(kN, kN, 3), kN);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-TEST(JudgmentTest, GrowthCountsInUnitsOfTheTypesRoundoff) {
+TEST(JudgmentTest, ComparesGrowthWithTheRoundoffOfTheType) {
   EXPECT_FALSE(IsGrowthHarmful(1e11, DType::kFloat64));
   EXPECT_TRUE(IsGrowthHarmful(1e12, DType::kFloat64));
   EXPECT_FALSE(IsGrowthHarmful(1e3, DType::kComplex64));
@@ -33,7 +33,7 @@ TEST(JudgmentTest, GrowthCountsInUnitsOfTheTypesRoundoff) {
   EXPECT_TRUE(IsGrowthHarmful(NAN, DType::kFloat64));
 }
 
-TEST(JudgmentTest, AConditionNumberCountsUpToItsOrder) {
+TEST(JudgmentTest, LowersTheConditionLimitWithTheOrder) {
   EXPECT_FALSE(IsNearlySingular(1e15, DType::kFloat64, 4));
   EXPECT_TRUE(IsNearlySingular(3e15, DType::kFloat64, 4));
   EXPECT_TRUE(IsNearlySingular(1e14, DType::kFloat64, 100));
@@ -44,7 +44,7 @@ TEST(JudgmentTest, AConditionNumberCountsUpToItsOrder) {
   EXPECT_TRUE(IsNearlySingular(kInfinity, DType::kFloat64, 1));
 }
 
-TEST(JudgmentTest, AMeasuredErrorDecidesAndGrowthWhereThereIsNone) {
+TEST(JudgmentTest, UsesGrowthOnlyWithoutAMeasuredError) {
   FactorSummary factor;
   factor.n = 2;
   factor.pivot_growth = 1e13;
@@ -72,7 +72,7 @@ TEST(JudgmentTest, AMeasuredErrorDecidesAndGrowthWhereThereIsNone) {
   EXPECT_TRUE(AssessSolution(nullptr, {}, delivered).inaccurate);
 }
 
-TEST(JudgmentTest, ALargeSolutionIsASignal) {
+TEST(JudgmentTest, WarnsOfLargeSolutions) {
   FactorSummary factor;
   factor.n = 2;
   factor.quality = 0;
@@ -144,7 +144,7 @@ HostMatrix PathLaplacian(int64_t n) {
   return a;
 }
 
-TEST_F(AssessedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
+TEST_F(AssessedSolvesTest, DetectsMatricesThatAreSingularUpToRounding) {
   const std::vector<std::pair<HostMatrix, int64_t>> matrices = {
       {Magic4(), 4}, {Counting(3), 3}, {Hilbert(14), 14}, {PathLaplacian(30), 30}};
   for (size_t k = 0; k < matrices.size(); ++k) {
@@ -158,7 +158,7 @@ TEST_F(AssessedSolvesTest, SingularMatricesInAllButRoundingAreSeen) {
   }
 }
 
-TEST_F(AssessedSolvesTest, WellConditionedMatricesAreNot) {
+TEST_F(AssessedSolvesTest, DoesNotWarnOfWellConditionedMatrices) {
   constexpr int64_t kN = 40;
   for (uint64_t seed = 0; seed < 250; ++seed) {
     HostMatrix a = RandomMatrix(kN, kN, seed);
@@ -178,14 +178,14 @@ TEST_F(AssessedSolvesTest, WellConditionedMatricesAreNot) {
   }
 }
 
-TEST_F(AssessedSolvesTest, ScalesAloneAreNoReason) {
+TEST_F(AssessedSolvesTest, DoesNotWarnOfBadScalesAlone) {
   const HostMatrix diagonal = {1, 0, 0, 1e-20};
   EXPECT_FALSE(Assess(diagonal, 2, DType::kFloat64).first.is_nearly_singular());
   EXPECT_TRUE(
       Assess(diagonal, 2, DType::kFloat64, EquilibrateMode::kOff).first.is_nearly_singular());
 }
 
-TEST_F(AssessedSolvesTest, GrowthOfPartialPivotingIsNoSmallPivot) {
+TEST_F(AssessedSolvesTest, DoesNotMistakeGrowthForSingularity) {
   constexpr int64_t kN = 60;
   HostMatrix a(kN * kN);
   for (int64_t j = 0; j < kN; ++j) {

@@ -22,7 +22,7 @@ class ConditionTest : public ::testing::TestWithParam<std::string> {
   JobRunner runner_{*device_};
 };
 
-TEST_P(ConditionTest, EstimateIsNearTheExactFigure) {
+TEST_P(ConditionTest, EstimatesNearTheExactValue) {
   for (const char* name : {"random", "diagonally_dominant", "upper_triangular", "graded", "shift",
                            "condition_sqrt", "near_underflow_f64", "near_overflow_f64"}) {
     for (const int64_t n : GallerySizes()) {
@@ -41,7 +41,7 @@ TEST_P(ConditionTest, EstimateIsNearTheExactFigure) {
   }
 }
 
-TEST_P(ConditionTest, NearSingularIsFound) {
+TEST_P(ConditionTest, DetectsNearlySingularMatrix) {
   FactorRequest request;
   request.algorithm = GetParam();
   request.condition = true;
@@ -61,7 +61,7 @@ TEST_P(ConditionTest, NeverExceedsOne) {
   EXPECT_EQ(*factor.summary.rcond, 1);
 }
 
-TEST_P(ConditionTest, SingularIsZero) {
+TEST_P(ConditionTest, ReturnsZeroForSingularMatrix) {
   FactorRequest request;
   request.algorithm = GetParam();
   request.condition = true;
@@ -72,7 +72,7 @@ TEST_P(ConditionTest, SingularIsZero) {
 
 // A matrix of order 25 that is large only in one direction. As a 5 x 5 grid, the direction is s
 // s^T, which is antisymmetric in both coordinates.
-TEST(NormEstimatorTest, SeesDirectionsWithoutSymmetry) {
+TEST(NormEstimatorTest, FindsAntisymmetricDirection) {
   constexpr int kM = 5;
   constexpr double kLarge = 1e12;
   const double s[kM] = {0, 1, 0, -1, 0};
@@ -91,7 +91,7 @@ TEST(NormEstimatorTest, SeesDirectionsWithoutSymmetry) {
   EXPECT_GT(estimate, kLarge / 100);
 }
 
-TEST_P(ConditionTest, OnlyOnRequest) {
+TEST_P(ConditionTest, EstimatesOnlyOnRequest) {
   FactorRequest request;
   request.algorithm = GetParam();
   ASSERT_OK_AND_ASSIGN(const Factorization factor, runner_.Factor({4}, 1, request));
@@ -106,7 +106,7 @@ struct KnownDeterminant {
   double log_abs;
 };
 
-TEST_P(ConditionTest, DeterminantsAreKnown) {
+TEST_P(ConditionTest, ComputesKnownDeterminants) {
   const std::vector<KnownDeterminant> known = {
       {{}, 0, 1, 0},
       {{-3}, 1, -1, std::log(3)},
@@ -158,7 +158,7 @@ TEST(NormEstimatorTest, IsALowerBoundWithinAFactorOfThree) {
   }
 }
 
-TEST(NormEstimatorTest, OneProductThatIsNotFiniteIsInfinity) {
+TEST(NormEstimatorTest, ReturnsInfinityAfterNonFiniteProduct) {
   for (const double bad : {NAN, INFINITY}) {
     for (int at = 1;; ++at) {
       int products = 0;
@@ -173,7 +173,7 @@ TEST(NormEstimatorTest, OneProductThatIsNotFiniteIsInfinity) {
   }
 }
 
-TEST(NormEstimatorTest, OverflowIsInfinityAndErrorsPass) {
+TEST(NormEstimatorTest, ReturnsInfinityAfterOverflowAndForwardsErrors) {
   ASSERT_OK_AND_ASSIGN(const double estimate, Estimate({1e308, 1e308, 1e308, INFINITY}, 2));
   EXPECT_EQ(estimate, INFINITY);
   EXPECT_THAT(

@@ -50,7 +50,7 @@ class EquilibrateTest : public ::testing::TestWithParam<const char*> {
   JobRunner runner_{*device_};
 };
 
-TEST_P(EquilibrateTest, BadlyScaledSystemIsSolvedAndDeterminantIsTheSame) {
+TEST_P(EquilibrateTest, SolvesBadlyScaledSystemAndKeepsDeterminant) {
   const int64_t n = 60;
   const HostMatrix a = BadlyScaled(n);
   FactorRequest request;
@@ -108,7 +108,7 @@ TEST_P(EquilibrateTest, BringsFloat64IntoFloat32Range) {
   }
 }
 
-TEST_P(EquilibrateTest, AutoLeavesAGoodMatrixAlone) {
+TEST_P(EquilibrateTest, AutoDoesNotScaleAGoodMatrix) {
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(20);
   FactorRequest request;
   request.algorithm = GetParam();
@@ -118,7 +118,7 @@ TEST_P(EquilibrateTest, AutoLeavesAGoodMatrixAlone) {
   EXPECT_FALSE(bool{factor.scales()});
 }
 
-TEST_P(EquilibrateTest, ScaledFactorIsOfTheScaledMatrix) {
+TEST_P(EquilibrateTest, FactorsTheScaledMatrix) {
   const int64_t n = 20;
   const HostMatrix a = BadlyScaled(n);
   FactorRequest request;

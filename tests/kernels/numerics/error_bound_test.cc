@@ -25,7 +25,7 @@ struct Case {
 
 class ErrorBoundTest : public ::testing::TestWithParam<Case> {};
 
-TEST_P(ErrorBoundTest, Holds) {
+TEST_P(ErrorBoundTest, BoundsTheTrueError) {
   const Case& c = GetParam();
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
@@ -100,7 +100,7 @@ class RoughFactorTest : public ::testing::Test {
   JobRunner runner_{*device_};
 };
 
-TEST_F(RoughFactorTest, BoundHoldsWhereTheFactorIsNoInverse) {
+TEST_F(RoughFactorTest, BoundsTheErrorWithAnInaccurateFactor) {
   for (const double condition : {1e4, 1e6, 1e8, 1e10}) {
     for (const int64_t n : {3, 10, 30}) {
       for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -151,7 +151,7 @@ HostMatrix SolveInLongDouble(const HostMatrix& a, const HostMatrix& b) {
 // refinement ends at an X whose first digit is wrong. Rounding errors, which depend on the
 // processor, decide whether a pivot becomes 0. The test therefore tries all orders of the columns
 // and requires that at least one has no zero pivot.
-TEST_F(RoughFactorTest, BoundIsNotSmallWhereRefinementHasAFalseEnd) {
+TEST_F(RoughFactorTest, ReportsLargeBoundIfRefinementEndsAtAWrongX) {
   const HostMatrix a = {4.8571430000069,  0.8571429999396,     2.2857139998937,
                         -5.1428569999682, -5.1428569999013005, -9.539999999999999e-11,
                         1.1428570000353,  5.1428570002324,     -2.285714000095};
@@ -173,7 +173,7 @@ TEST_F(RoughFactorTest, BoundIsNotSmallWhereRefinementHasAFalseEnd) {
 }
 
 // The bound uses a norm estimate, which is only a lower bound and may miss the error.
-TEST_F(RoughFactorTest, BoundHoldsForManyRandomMatrices) {
+TEST_F(RoughFactorTest, BoundsTheErrorOfManyRandomMatrices) {
   for (uint64_t seed = 0; seed < 700; ++seed) {
     SCOPED_TRACE(seed);
     const auto n = static_cast<int64_t>(2 + seed % 28);
@@ -187,7 +187,7 @@ TEST_F(RoughFactorTest, BoundHoldsForManyRandomMatrices) {
   }
 }
 
-TEST(ErrorBoundEdgeTest, OfZeros) {
+TEST(ErrorBoundEdgeTest, HandlesZeros) {
   const std::unique_ptr<Device> device = host::MakeDevice({});
   JobRunner runner(*device);
   SolveRequest solve;

@@ -81,7 +81,7 @@ double FactorProbeTest::QualityOf(const HostMatrix& a, int64_t n, const FactorRe
   return factor.ok() ? factor->summary.quality.value_or(-1) : -1;
 }
 
-TEST(ProbeWeightTest, AreRandomSignsAndExactWithFloat32) {
+TEST(ProbeWeightTest, HasRandomSignsAndFewBits) {
   constexpr int64_t kCount = 100'000;
   double sum = 0;
   double neighbours = 0;
@@ -98,7 +98,7 @@ TEST(ProbeWeightTest, AreRandomSignsAndExactWithFloat32) {
   EXPECT_LT(std::abs(neighbours), 4 * std::sqrt(kCount));
 }
 
-TEST(FactorQualityTest, KeepsWhatIsNotFiniteAndStaysInRange) {
+TEST(FactorQualityTest, KeepsNonFiniteValuesAndStaysInRange) {
   const FactorProbe one{4, 1, nullptr};
   EXPECT_EQ(FactorQuality(0x1p-50, one, 4, DType::kFloat64), 1);
   EXPECT_EQ(FactorQuality(0, one, 0, DType::kFloat64), 0);
@@ -116,7 +116,7 @@ TEST(FactorQualityTest, KeepsWhatIsNotFiniteAndStaysInRange) {
   EXPECT_EQ(ProbeScale(0x1p-700), 0x1p500);
 }
 
-TEST_F(FactorProbeTest, IsItsDefinition) {
+TEST_F(FactorProbeTest, MatchesItsDefinition) {
   for (const int64_t n : {1, 2, 3, 8, 31, 100}) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
       for (const bool unit_in_u : {false, true}) {
@@ -132,7 +132,7 @@ TEST_F(FactorProbeTest, IsItsDefinition) {
   }
 }
 
-TEST_F(FactorProbeTest, KeepsNanAndInfWhereverTheyAre) {
+TEST_F(FactorProbeTest, KeepsNanAndInfAtEveryPosition) {
   constexpr int64_t kN = 19;
   const HostMatrix lu = RandomMatrix(kN, kN, 2);
   std::vector<int64_t> ipiv(kN);
@@ -177,7 +177,7 @@ TEST_F(FactorProbeTest, EstimatesTheFactorRatio) {
 
 // A factor has a good quality if its growth is finite, except for a threshold that grows with the
 // growth of Wilkinson's matrix.
-TEST_F(FactorProbeTest, GoodFactorsAreNotWarnedOf) {
+TEST_F(FactorProbeTest, DoesNotWarnOfGoodFactors) {
   for (const GalleryKind& kind : Gallery()) {
     for (const int64_t n : {1, 2, 10, 129}) {
       for (const char* algorithm : {"getrf", "cmpp"}) {
@@ -201,7 +201,7 @@ TEST_F(FactorProbeTest, GoodFactorsAreNotWarnedOf) {
   }
 }
 
-TEST_F(FactorProbeTest, ASmallPivotWithoutPivotingIsPoor) {
+TEST_F(FactorProbeTest, ReportsPoorQualityAfterSmallPivotWithoutPivoting) {
   constexpr int64_t kN = 120;
   HostMatrix a = RandomMatrix(kN, kN, 1);
   a[0] = 1e-10;
@@ -217,7 +217,7 @@ TEST_F(FactorProbeTest, ASmallPivotWithoutPivotingIsPoor) {
   EXPECT_LT(QualityOf(a, kN, request), 1);
 }
 
-TEST_F(FactorProbeTest, AWideToleranceIsPoor) {
+TEST_F(FactorProbeTest, ReportsPoorQualityOfLargeTolerance) {
   constexpr int64_t kN = 90;
   const HostMatrix a = GalleryNamed("diagonally_dominant").make(kN);
   FactorRequest request;
@@ -228,7 +228,7 @@ TEST_F(FactorProbeTest, AWideToleranceIsPoor) {
   EXPECT_GT(QualityOf(a, kN, request), 1000);
 }
 
-TEST_F(FactorProbeTest, ExtremeEntriesStayInRange) {
+TEST_F(FactorProbeTest, StaysInRangeForExtremeEntries) {
   FactorRequest request;
   for (const char* name : {"near_overflow_f64", "near_underflow_f64"}) {
     EXPECT_LT(QualityOf(GalleryNamed(name).make(129), 129, request), 1) << name;
@@ -241,7 +241,7 @@ TEST_F(FactorProbeTest, ExtremeEntriesStayInRange) {
   EXPECT_LT(QualityOf(a, 40, request), 100);
 }
 
-TEST_F(FactorProbeTest, DoesNotDependOnWhatIsKept) {
+TEST_F(FactorProbeTest, DoesNotDependOnStoringTheMatrix) {
   constexpr int64_t kN = 150;
   const HostMatrix a = RandomMatrix(kN, kN, 5);
   FactorRequest request;

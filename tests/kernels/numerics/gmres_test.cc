@@ -132,7 +132,7 @@ class GmresTest : public ::testing::Test {
 using Types = ::testing::Types<double, std::complex<double>>;
 TYPED_TEST_SUITE(GmresTest, Types);
 
-TYPED_TEST(GmresTest, SolvesWithTheFactorOfAMatrixTooFarForRefinement) {
+TYPED_TEST(GmresTest, SolvesWithFactorTooInaccurateForRefinement) {
   constexpr int64_t kN = 120;
   constexpr int64_t kColumns = 3;
   const auto old = this->Random(kN, kN, 3);
@@ -152,7 +152,7 @@ TYPED_TEST(GmresTest, SolvesWithTheFactorOfAMatrixTooFarForRefinement) {
   }
 }
 
-TYPED_TEST(GmresTest, SolvesWithAFactorInSinglePrecisionOfAnIllConditionedMatrix) {
+TYPED_TEST(GmresTest, SolvesIllConditionedMatrixWithSinglePrecisionFactor) {
   constexpr int64_t kN = 80;
   HostMatrix real = WithCondition(kN, 1e11, 3);
   std::vector<TypeParam> matrix(real.begin(), real.end());
@@ -166,7 +166,7 @@ TYPED_TEST(GmresTest, SolvesWithAFactorInSinglePrecisionOfAnIllConditionedMatrix
   EXPECT_LE(BackwardError(matrix, kN, Op::kNone, v.x, v.b, 1), 11 * kRoundoff);
 }
 
-TYPED_TEST(GmresTest, AFewVectorsAtATime) {
+TYPED_TEST(GmresTest, RestartsAfterAFewVectors) {
   constexpr int64_t kN = 60;
   const auto old = this->Random(kN, kN, 3);
   auto near = this->Near(old, kN, 0.01);
@@ -181,7 +181,7 @@ TYPED_TEST(GmresTest, AFewVectorsAtATime) {
 }
 
 // A right-hand side that is already solved keeps its X, and a zero right-hand side gets X = 0.
-TYPED_TEST(GmresTest, RightHandSidesEndByThemselves) {
+TYPED_TEST(GmresTest, EndsEachRightHandSideSeparately) {
   constexpr int64_t kN = 50;
   const auto old = this->Random(kN, kN, 3);
   auto near = this->Near(old, kN, 0.05);
@@ -205,7 +205,7 @@ TYPED_TEST(GmresTest, RightHandSidesEndByThemselves) {
   }
 }
 
-TYPED_TEST(GmresTest, SizesOfRightHandSidesDoNotMatter) {
+TYPED_TEST(GmresTest, DoesNotDependOnTheMagnitudeOfRightHandSides) {
   constexpr int64_t kN = 40;
   const auto old = this->Random(kN, kN, 3);
   auto near = this->Near(old, kN, 0.01);
@@ -224,7 +224,7 @@ TYPED_TEST(GmresTest, SizesOfRightHandSidesDoNotMatter) {
   EXPECT_LE(BackwardError(near, kN, Op::kNone, v.x, v.b, 3), 11 * kRoundoff);
 }
 
-TYPED_TEST(GmresTest, KeepsItsLimitAndNeverMakesItWorse) {
+TYPED_TEST(GmresTest, RespectsIterationLimitAndNeverIncreasesTheError) {
   constexpr int64_t kN = 100;
   const auto old = this->Random(kN, kN, 3);
   auto unrelated = this->Random(kN, kN, 4);
@@ -241,7 +241,7 @@ TYPED_TEST(GmresTest, KeepsItsLimitAndNeverMakesItWorse) {
   }
 }
 
-TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
+TYPED_TEST(GmresTest, StopsEarlyIfTooManyIterationsRemain) {
   constexpr int64_t kN = 120;
   constexpr int64_t kColumns = 3;
   const auto old = this->Random(kN, kN, 3);
@@ -282,7 +282,7 @@ TYPED_TEST(GmresTest, GivesUpEarlyWhereTooMuchSeemsToBeLeft) {
 
 // The cost consists of iterations and of the start of each cycle, which costs more than an
 // iteration.
-TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
+TYPED_TEST(GmresTest, RespectsCostLimit) {
   constexpr int64_t kN = 120;
   const auto old = this->Random(kN, kN, 3);
   auto far = this->Near(old, kN, 0.05);
@@ -312,7 +312,7 @@ TYPED_TEST(GmresTest, CostsNoMoreThanItMay) {
 
 // One column of the matrix has nearly doubled. A refinement step reduces the error in its direction
 // only by a factor of 0.95; GMRES removes it at once.
-TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
+TYPED_TEST(GmresTest, ContinuesIfOneDirectionSlowsRefinement) {
   constexpr int64_t kN = 120;
   auto matrix = this->Random(kN, kN, 3);
   for (int64_t i = 0; i < kN; ++i) matrix[i + i * kN] += TypeParam(kN);
@@ -331,7 +331,7 @@ TYPED_TEST(GmresTest, CorrectionGoesOnWhereRefinementIsHeldUpByOneDirection) {
 
 // A factor whose gain is known is not used if too many steps would remain. A factor with an unknown
 // gain is tried. GMRES does not begin if its first iteration would cost too much.
-TYPED_TEST(GmresTest, CorrectionDoesNotBeginIfItsCostIsTooHigh) {
+TYPED_TEST(GmresTest, DoesNotStartIfItsCostIsTooHigh) {
   constexpr int64_t kN = 120;
   auto old = this->Random(kN, kN, 3);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(old, kN, false));
@@ -377,7 +377,7 @@ TYPED_TEST(GmresTest, CorrectionDoesNotBeginIfItsCostIsTooHigh) {
 
 // The factored matrix differs by one percent, so that each step reduces the error by a factor of
 // 100.
-TYPED_TEST(GmresTest, RefinementGoesOnWhereFewStepsAreLeft) {
+TYPED_TEST(GmresTest, ContinuesRefinementIfFewStepsRemain) {
   constexpr int64_t kN = 30;
   auto matrix = this->Random(kN, kN, 3);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(matrix, kN, false));
@@ -419,7 +419,7 @@ TYPED_TEST(GmresTest, StopsBetweenIterations) {
   EXPECT_EQ(polls, 3);
 }
 
-TYPED_TEST(GmresTest, SmallOrdersAndExactInverses) {
+TYPED_TEST(GmresTest, SolvesSmallOrdersAndWithExactInverses) {
   for (const int64_t n : {1, 2}) {
     auto matrix = this->Random(n, n, 3);
     ASSERT_OK_AND_ASSIGN(const Factorization factor, this->Factor(matrix, n, false));
@@ -433,7 +433,7 @@ TYPED_TEST(GmresTest, SmallOrdersAndExactInverses) {
   }
 }
 
-TEST(GmresMemoryTest, RefusesSizesThatAreNone) {
+TEST(GmresMemoryTest, RefusesInvalidSizes) {
   EXPECT_THAT(GmresMemory::Bytes(10, 0, DType::kFloat64, 5),
               FailsWith(absl::StatusCode::kInvalidArgument, ""));
   EXPECT_THAT(GmresMemory::Bytes(10, 1, DType::kFloat64, 0),

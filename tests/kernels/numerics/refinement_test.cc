@@ -48,7 +48,7 @@ TEST_P(RefinementTest, ReachesFloat64FromAFloat32Factor) {
   }
 }
 
-TEST_P(RefinementTest, KeepsTheLimit) {
+TEST_P(RefinementTest, RespectsStepLimit) {
   const HostMatrix a = WithCondition(50, 1e4, 3);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, 50));
   SolveRequest solve;
@@ -58,7 +58,7 @@ TEST_P(RefinementTest, KeepsTheLimit) {
   EXPECT_EQ(once.summary.refinement_steps, 1);
 }
 
-TEST_P(RefinementTest, NeverMakesItWorse) {
+TEST_P(RefinementTest, NeverIncreasesTheError) {
   // Too ill-conditioned for a float32 factor: refinement stagnates or diverges.
   const int64_t n = 50;
   const HostMatrix a = WithCondition(n, 1e12, 3);
@@ -73,7 +73,7 @@ TEST_P(RefinementTest, NeverMakesItWorse) {
               1e-3 * *refined.summary.backward_error + 1e-15);
 }
 
-TEST_P(RefinementTest, Float32RightHandSideIsAssessedAsDelivered) {
+TEST_P(RefinementTest, MeasuresTheErrorOfTheDeliveredFloat32Solution) {
   const int64_t n = 30;
   const HostMatrix a = WithCondition(n, 10, 3);
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Factor(a, n));

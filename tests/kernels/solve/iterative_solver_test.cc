@@ -36,7 +36,7 @@ class IterativeSolverTest : public ::testing::TestWithParam<DType> {
   MethodRunner runner_{*device_};
 };
 
-TEST_P(IterativeSolverTest, ByHand) {
+TEST_P(IterativeSolverTest, SolvesHandComputedSystem) {
   // x = [1; 2] solves [1 0; 2 1] [2 1; 0 3] x = [4; 14] and the transposed system with [10; 11].
   const ComplexMatrix lu = {2, 2, 1, 3};
   EXPECT_EQ(Solve(lu, 2, Op::kNone, {4, 14}, 0), (ComplexMatrix{1, 2}));
@@ -44,7 +44,7 @@ TEST_P(IterativeSolverTest, ByHand) {
   EXPECT_EQ(Solve(lu, 2, Op::kConjugateTranspose, {10, 11}, 0), (ComplexMatrix{1, 2}));
 }
 
-TEST_P(IterativeSolverTest, ComplexByHand) {
+TEST_P(IterativeSolverTest, SolvesHandComputedComplexSystem) {
   if (!IsComplex(dtype_)) GTEST_SKIP() << "a real type";
   // The factors are [1 0; i 1] and [2 i; 0 3i], and the solution is [1; i].
   const Complex i{0, 1};
@@ -54,7 +54,7 @@ TEST_P(IterativeSolverTest, ComplexByHand) {
   EXPECT_EQ(Solve(lu, 2, Op::kConjugateTranspose, {4, 3.0 - 2.0 * i}, 0), (ComplexMatrix{1, i}));
 }
 
-TEST_P(IterativeSolverTest, AToleranceSavesAccuracy) {
+TEST_P(IterativeSolverTest, StopsEarlyWithTolerance) {
   const int64_t n = 100;
   // Divides the strictly lower part by n: the diagonal of this matrix is n, but that of L is 1.
   ComplexMatrix tame = GalleryMatrix("diagonally_dominant", n, dtype_);
@@ -74,7 +74,7 @@ TEST_P(IterativeSolverTest, AToleranceSavesAccuracy) {
   }
 }
 
-TEST_P(IterativeSolverTest, NanIsDeliveredNotAccepted) {
+TEST_P(IterativeSolverTest, ReturnsNanInsteadOfConverging) {
   std::vector<Complex> wrong = {NAN, INFINITY};
   if (IsComplex(dtype_)) wrong.insert(wrong.end(), {Complex{0, NAN}, Complex{0, INFINITY}});
   for (const Complex bad : wrong) {
@@ -85,7 +85,7 @@ TEST_P(IterativeSolverTest, NanIsDeliveredNotAccepted) {
   }
 }
 
-TEST_P(IterativeSolverTest, ALateChangeIsNotMissed) {
+TEST_P(IterativeSolverTest, ContinuesUntilTheLastElementIsFinal) {
   // Each element depends on the previous one, so that the last changes only in the last sweep.
   const int64_t n = 50;
   ComplexMatrix lu(n * n);

@@ -92,7 +92,7 @@ void PublishedIsTest::Check(const std::string& file, bool valid, double least, d
   EXPECT_EQ(is.x, ss.x);
 }
 
-TEST_F(PublishedIsTest, TransientsOverflowWhereItIsInvalid) {
+TEST_F(PublishedIsTest, TransientsOverflowIfTheResultIsInvalid) {
   if (!MatricesDirectory()) GTEST_SKIP() << "no shared matrices: set CROUT_MATRICES";
   if (kSanitized) GTEST_SKIP() << "takes minutes in an instrumented build";
   Check<double>("hb/bp_0.mtx.gz", true, 0, 1e6);

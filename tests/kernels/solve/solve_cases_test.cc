@@ -14,15 +14,17 @@ class SolveCasesTest : public ::testing::Test {
   const std::unique_ptr<Device> device_ = host::MakeDevice({});
 };
 
-TEST_F(SolveCasesTest, MultiplesOfRightHandSidesSolveAlike) {
+TEST_F(SolveCasesTest, ScalesSolutionsWithRightHandSides) {
   ExpectMultiplesOfRightHandSidesSolveAlike(*device_);
 }
 
-TEST_F(SolveCasesTest, ComponentwiseRefinementCorrects) {
+TEST_F(SolveCasesTest, CorrectsSolutionByComponentwiseRefinement) {
   ExpectComponentwiseRefinementCorrects(*device_);
 }
 
-TEST_F(SolveCasesTest, ErrorsAtTheEndOfTheRange) { ExpectErrorsAtTheEndOfTheRange(*device_); }
+TEST_F(SolveCasesTest, MeasuresErrorsAtTheEndOfTheRange) {
+  ExpectErrorsAtTheEndOfTheRange(*device_);
+}
 
 }  // namespace
 }  // namespace crout::testing::solve_cases_test

@@ -100,7 +100,7 @@ class Claims {
   size_t claimed_ = 0;
 };
 
-TEST(SparseAnalysisMemoryTest, HoldsNoMoreThanWasClaimed) {
+TEST(SparseAnalysisMemoryTest, AnalyzesWithinClaimedMemory) {
   for (Case& one : Cases()) {
     SCOPED_TRACE(one.name);
     Claims claims(AnalysisBytes(one.a.n));
@@ -112,7 +112,7 @@ TEST(SparseAnalysisMemoryTest, HoldsNoMoreThanWasClaimed) {
 }
 
 // Rows are interchanged in every front as much as possible, and many positions are postponed.
-TEST(SparseAnalysisMemoryTest, PostponesWithinWhatWasClaimed) {
+TEST(SparseAnalysisMemoryTest, PostponesWithinClaimedMemory) {
   for (Case& one : Cases()) {
     if (!one.options.keep.empty()) continue;
     SCOPED_TRACE(one.name);
@@ -136,7 +136,7 @@ TEST(SparseAnalysisMemoryTest, PostponesWithinWhatWasClaimed) {
 }
 
 // Skew-symmetric matrices with a tiny diagonal, most of whose pivots are delayed.
-TEST(SparseAnalysisMemoryTest, DelaysWithinWhatWasClaimed) {
+TEST(SparseAnalysisMemoryTest, DelaysWithinClaimedMemory) {
   for (const auto& [m, dimensions] : {std::pair(40, 2), std::pair(9, 3)}) {
     for (const DType dtype : {DType::kFloat32, DType::kComplex128}) {
       SCOPED_TRACE(::testing::Message() << dimensions << " dimensions, " << NameOf(dtype));

@@ -80,7 +80,7 @@ void CheckEntries(const AnySparse& a, const Analysis& analysis) {
   EXPECT_TRUE(IsPermutation(entries));
 }
 
-TEST(SparseAnalysisTest, FrontsHaveTheFillOfElimination) {
+TEST(SparseAnalysisTest, FrontsContainTheFillOfElimination) {
   ASSERT_NE(OrderingProgram(), "");
   for (const AnalysisCase& one : Cases()) {
     for (const OrderingMode ordering : {OrderingMode::kAuto, OrderingMode::kMinimumDegree,
@@ -96,7 +96,7 @@ TEST(SparseAnalysisTest, FrontsHaveTheFillOfElimination) {
   }
 }
 
-TEST(SparseAnalysisTest, MatchedToo) {
+TEST(SparseAnalysisTest, AnalyzesMatchedMatrices) {
   constexpr int64_t kN = 80;
   const HostMatrix a = RandomMatrix(kN, kN, 4);
   HostMatrix sparse(kN * kN);
@@ -115,7 +115,7 @@ TEST(SparseAnalysisTest, MatchedToo) {
                                    DType::kFloat64));
 }
 
-TEST(SparseAnalysisTest, SuitsNoValuesOfAnotherMagnitude) {
+TEST(SparseAnalysisTest, DetectsValuesOfUnsuitableMagnitude) {
   const auto times = [](double factor) {
     std::vector<SparseEntry> entries = {{0, 1, 1.0}, {1, 0, 1.0}, {1, 1, 0.5}};
     for (SparseEntry& entry : entries) entry.value *= factor;
@@ -136,7 +136,7 @@ TEST(SparseAnalysisTest, SuitsNoValuesOfAnotherMagnitude) {
   EXPECT_EQ(rescaled->row_order, analysis.row_order);
 }
 
-TEST(SparseAnalysisTest, ScalesInTheOrderThatStaysInRange) {
+TEST(SparseAnalysisTest, AppliesScalesInTheOrderThatStaysInRange) {
   const auto scaled = [](double value, double row, double column) {
     const EntryScales by = InOrder(std::abs(value), row, column);
     return value * by.first * by.second;
@@ -289,7 +289,7 @@ TEST(SparseAnalysisTest, RefusesNonFiniteValues) {
               FailsWith(absl::StatusCode::kInvalidArgument, "entry (1, 0)"));
 }
 
-TEST(SparseAnalysisTest, DigestsThePatternAlone) {
+TEST(SparseAnalysisTest, DigestsOnlyThePattern) {
   const HostMatrix a = RandomSparse(50, 0.1, 1);
   HostMatrix scaled = a;
   for (double& v : scaled) v *= 3;
@@ -307,7 +307,7 @@ TEST(SparseAnalysisTest, DigestsThePatternAlone) {
 }
 
 // The expected digests follow the definition in factor.proto, evaluated in Python.
-TEST(SparseAnalysisTest, TheDigestMatchesTheContract) {
+TEST(SparseAnalysisTest, DigestMatchesItsDefinition) {
   const auto text = [](std::vector<SparseEntry> entries, int64_t n) {
     return PatternText(PatternDigest(PackEntries(std::move(entries), n, DType::kFloat64).view()));
   };

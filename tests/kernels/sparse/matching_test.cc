@@ -68,7 +68,7 @@ double CheckScaled(const ComplexMatrix& a, int64_t n, const Matching& matching) 
 
 class MatchingTest : public ::testing::TestWithParam<DType> {};
 
-TEST_P(MatchingTest, HasTheLargestProductOfAllPermutations) {
+TEST_P(MatchingTest, FindsLargestProductOfAllPermutations) {
   int singular = 0;
   for (int64_t n = 1; n <= 7; ++n) {
     for (uint64_t seed = 0; seed < 40; ++seed) {
@@ -93,7 +93,7 @@ TEST_P(MatchingTest, HasTheLargestProductOfAllPermutations) {
   EXPECT_LT(singular, 200);
 }
 
-TEST_P(MatchingTest, HoldsForEight) {
+TEST_P(MatchingTest, FindsLargestProductForOrderEight) {
   const ComplexMatrix a = Scattered(8, 0.6, 5, GetParam());
   const PackedSparse packed = PackSparse(a, 8, GetParam());
   ASSERT_OK_AND_ASSIGN(const Matching matching, MaximumProductMatching(packed.view(), kNeverStop));
@@ -117,7 +117,7 @@ TEST_P(MatchingTest, ScalesLargeMatrices) {
   }
 }
 
-TEST_F(MatchingTest, NamesARowThatHasNoColumn) {
+TEST_F(MatchingTest, ReportsRowWithoutColumn) {
   // Rows 1, 4 and 5 share two columns.
   std::vector<SparseEntry> entries;
   for (int32_t i = 0; i < 8; ++i) {
@@ -134,7 +134,7 @@ TEST_F(MatchingTest, NamesARowThatHasNoColumn) {
   EXPECT_EQ(std::count(matching.column_of_row.begin(), matching.column_of_row.end(), -1), 1);
 }
 
-TEST_F(MatchingTest, TakesStoredZerosForNoEntries) {
+TEST_F(MatchingTest, IgnoresStoredZeros) {
   ASSERT_OK_AND_ASSIGN(
       const Matching matching,
       MaximumProductMatching(
@@ -144,7 +144,7 @@ TEST_F(MatchingTest, TakesStoredZerosForNoEntries) {
   EXPECT_EQ(matching.column_of_row, (std::vector<int32_t>{1, 0}));
 }
 
-TEST_F(MatchingTest, KeepsADiagonalThatIsBest) {
+TEST_F(MatchingTest, KeepsOptimalDiagonal) {
   const PackedSparse a = PackEntries(GridEntries(20, 2), 400, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Matching matching, MaximumProductMatching(a.view(), kNeverStop));
   for (int32_t i = 0; i < 400; ++i) EXPECT_EQ(matching.column_of_row[i], i);
@@ -158,7 +158,7 @@ TEST_F(MatchingTest, RefusesNonFiniteValues) {
   }
 }
 
-TEST_F(MatchingTest, SurvivesTheEndsOfTheRange) {
+TEST_F(MatchingTest, HandlesEntriesNearTheEndsOfTheRange) {
   ASSERT_OK_AND_ASSIGN(
       const Matching matching,
       MaximumProductMatching(PackEntries({{0, 0, 1e-300}, {0, 1, 1e300}, {1, 0, 5e-324}, {1, 1, 1}},
@@ -173,7 +173,7 @@ TEST_F(MatchingTest, SurvivesTheEndsOfTheRange) {
   }
 }
 
-TEST_F(MatchingTest, Stops) {
+TEST_F(MatchingTest, StopsAtFirstPoll) {
   const PackedSparse a = PackEntries(GridEntries(5, 2), 25, DType::kFloat64);
   EXPECT_THAT(MaximumProductMatching(a.view(), [] { return true; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));

@@ -32,7 +32,7 @@ namespace {
 
 constexpr auto kNeverStop = [] { return false; };
 
-TEST(SparseOrderingTest, ChoosesTheOrderingOfLessWork) {
+TEST(SparseOrderingTest, ChoosesOrderingWithLessWork) {
   const PackedSparse grid = PackEntries(GridEntries(14, 3), 2744, DType::kFloat64);
   double flops[3];
   int i = 0;
@@ -98,7 +98,7 @@ TEST(SparseOrderingTest, OrdersForestsWithoutFill) {
   EXPECT_EQ(below, edges.size());
 }
 
-TEST(SparseOrderingTest, OrdersNoGraphWithACycleAsAForest) {
+TEST(SparseOrderingTest, DoesNotOrderGraphsWithCyclesAsForests) {
   EXPECT_FALSE(OrderForest(MakeGraph(3, {{0, 1}, {1, 2}, {2, 0}})));
   EXPECT_FALSE(OrderForest(MakeGraph(9, {{0, 1}, {1, 2}, {2, 3}, {3, 1}, {4, 5}})));
   EXPECT_THAT(OrderForest(MakeGraph(3, {})), ::testing::Optional(::testing::SizeIs(3)));
@@ -171,7 +171,7 @@ TEST(SparseOrderingTest, StartsNoProgramForLittleWork) {
 }
 
 // Minimum degree takes about 3,000 operations per unknown of this grid.
-TEST(SparseOrderingTest, DissectsFromTheGivenWorkOn) {
+TEST(SparseOrderingTest, DissectsAboveTheWorkLimit) {
   const PackedSparse grid = PackEntries(GridEntries(100, 2), 10000, DType::kFloat64);
   AnalysisOptions options = Ordered(OrderingMode::kAuto);
   options.dissection_work = kHostDissectionWork;
@@ -203,7 +203,7 @@ PackedSparse LongGrid() {
   return grid;
 }
 
-TEST(SparseOrderingTest, TheProgramOrdersByDegreeLikeTheLibrary) {
+TEST(SparseOrderingTest, ProgramOrdersByDegreeLikeTheLibrary) {
   const PackedSparse grid = LongGrid();
   ASSERT_OK_AND_ASSIGN(const Graph graph, SymmetrizedGraph(grid.view(), nullptr, kNeverStop));
   ASSERT_OK_AND_ASSIGN(
@@ -212,7 +212,7 @@ TEST(SparseOrderingTest, TheProgramOrdersByDegreeLikeTheLibrary) {
   EXPECT_EQ(order, OrderByMinimumDegree(graph));
 }
 
-TEST(SparseOrderingTest, ChoosesTheOrderingOfLessWorkForLargeGraphs) {
+TEST(SparseOrderingTest, ChoosesOrderingWithLessWorkForLargeGraphs) {
   constexpr int64_t kSide = 320;  // above 100,000 unknowns, both methods run concurrently
   const PackedSparse grid = PackEntries(GridEntries(kSide, 2), kSide * kSide, DType::kFloat64);
   ASSERT_OK_AND_ASSIGN(const Analysis both,
@@ -224,7 +224,7 @@ TEST(SparseOrderingTest, ChoosesTheOrderingOfLessWorkForLargeGraphs) {
   }
 }
 
-TEST(SparseOrderingTest, RefusesLongOrdersWithoutTheProgram) {
+TEST(SparseOrderingTest, RefusesLongOrderingsWithoutTheProgram) {
   const PackedSparse grid = LongGrid();
   for (const OrderingMode ordering :
        {OrderingMode::kMinimumDegree, OrderingMode::kNestedDissection, OrderingMode::kAuto}) {
@@ -241,7 +241,7 @@ TEST(SparseOrderingTest, RefusesLongOrdersWithoutTheProgram) {
 }
 
 // The failpoint simulates a system that cannot create a process.
-TEST(SparseOrderingTest, RefusesLongOrdersWhereNoProcessStarts) {
+TEST(SparseOrderingTest, RefusesLongOrderingsIfNoProcessStarts) {
   Failpoints failpoints;
   failpoints.Fail("ordering.start", absl::ResourceExhaustedError("no process is left"));
   const PackedSparse grid = LongGrid();

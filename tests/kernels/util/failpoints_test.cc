@@ -17,7 +17,7 @@
 namespace crout::testing::failpoints_test {
 namespace {
 
-TEST(FailpointsTest, WithoutAHandlerNothingHappens) {
+TEST(FailpointsTest, DoesNothingWithoutAHandler) {
   std::array<std::byte, 2> bytes = {};
   EXPECT_OK(Failpoint("test.place", bytes));
   EXPECT_EQ(bytes, (std::array<std::byte, 2>{}));
@@ -41,7 +41,7 @@ TEST(FailpointsTest, HoldsUntilReleased) {
   EXPECT_EQ(failpoints.reached("test.place"), 2);
 }
 
-TEST(FailpointsTest, ReleasesHeldThreadsAtItsEnd) {
+TEST(FailpointsTest, ReleasesHeldThreadsOnDestruction) {
   std::thread held;
   {
     Failpoints failpoints;
@@ -73,7 +73,7 @@ TEST(FailpointsTest, FlipsOneBitOnce) {
   EXPECT_EQ(bytes[1], std::byte{2});
 }
 
-TEST(FailpointsTest, MovesBothClocks) {
+TEST(FailpointsTest, AdvancesBothClocks) {
   Failpoints failpoints;
   const absl::Time wall = WallNow();
   const auto steady = SteadyNow();

@@ -20,7 +20,7 @@
 namespace crout::thread_pool_test {
 namespace {
 
-TEST(ThreadPoolTest, OneThreadRunsInOrder) {
+TEST(ThreadPoolTest, RunsTasksInOrderOnOneThread) {
   std::vector<int> order;
   {
     ThreadPool pool(1);
@@ -31,7 +31,7 @@ TEST(ThreadPoolTest, OneThreadRunsInOrder) {
   EXPECT_EQ(order, expected);
 }
 
-TEST(ThreadPoolTest, AccountsTakeTurns) {
+TEST(ThreadPoolTest, AlternatesBetweenAccounts) {
   std::vector<std::string> order;
   testing::Gate gate;
   gate.Close();
@@ -52,7 +52,7 @@ TEST(ThreadPoolTest, AccountsTakeTurns) {
   EXPECT_THAT(order, ::testing::ElementsAre("a0", "b0", "own", "a1", "b1", "a2"));
 }
 
-TEST(ThreadPoolTest, ThreadsRunSideBySide) {
+TEST(ThreadPoolTest, RunsTasksConcurrently) {
   Mutex mutex;
   CondVar changed;
   int arrived = 0;
@@ -70,7 +70,7 @@ TEST(ThreadPoolTest, ThreadsRunSideBySide) {
   while (arrived < 3) changed.Wait(&mutex);
 }
 
-TEST(ThreadPoolTest, DestructorRunsWhatTasksSchedule) {
+TEST(ThreadPoolTest, DestructorRunsTasksScheduledByTasks) {
   std::atomic<int> runs = 0;
   {
     ThreadPool pool(2);
@@ -84,7 +84,7 @@ TEST(ThreadPoolTest, DestructorRunsWhatTasksSchedule) {
   EXPECT_EQ(runs, 100);
 }
 
-TEST(ThreadPoolTest, TakesMoveOnlyTasks) {
+TEST(ThreadPoolTest, AcceptsMoveOnlyTasks) {
   int result = 0;
   {
     ThreadPool pool(0);  // a pool has at least one thread
@@ -94,7 +94,7 @@ TEST(ThreadPoolTest, TakesMoveOnlyTasks) {
   EXPECT_EQ(result, 7);
 }
 
-TEST(ThreadPoolTest, ATaskWithoutMemoryEndsAloneAndIsCounted) {
+TEST(ThreadPoolTest, CountsTasksThatRunOutOfMemoryAndContinues) {
   const uint64_t before = AbandonedTasks();
   int runs = 0;
   {
