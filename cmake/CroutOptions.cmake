@@ -6,6 +6,7 @@ set_property(CACHE CROUT_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CROUT_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures to generate code for")
 set(CROUT_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=...: 'address,undefined' or 'thread'")
 option(CROUT_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
+option(CROUT_UNOPTIMISED_TESTS "Compile tests at -O0, which halves their compile time" OFF)
 option(CROUT_WERROR "Treat warnings as errors" OFF)
 option(CROUT_PACKAGE_TESTS "Put the tests into the install tree and the bundle" OFF)
 

@@ -16,13 +16,15 @@ function(crout_library name)
   endif()
 endfunction()
 
-# The build type sets the optimisation of the product. Optimising the tests, and the service under a sanitizer, would
-# take more compile time than it saves at run time.
-if(CROUT_SANITIZE)
+# The build type sets the optimisation of the product. Optimising the tests, and the service under a sanitizer, takes
+# more compile time than it saves at run time.
+if(CROUT_UNOPTIMISED_TESTS)
   set(CROUT_TEST_OPTIONS -O0)
-  set(CROUT_SERVICE_OPTIONS -O0)
 else()
   set(CROUT_TEST_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O1>)
+endif()
+if(CROUT_SANITIZE)
+  set(CROUT_SERVICE_OPTIONS -O0)
 endif()
 
 # crout_test(NAME [OWN_NEW] [SHARDS N] LABELS unit|rpc|tool|e2e|gpu ... SOURCES ... DEPS ...): a GoogleTest
