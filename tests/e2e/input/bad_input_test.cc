@@ -37,7 +37,7 @@ TEST(BadInputTest, EachGetsItsStatusAndTheDaemonServesOn) {
     const auto solved =
         client->Solve(fixture.good, MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1), {}, &x);
     ASSERT_THAT(solved, crout::testing::IsOk());
-    EXPECT_EQ(solved->factor_version(), 1);
+    EXPECT_EQ(solved->factor_version, 1);
     EXPECT_THAT(x.values<double>(), ::testing::Each(3.0));
     EXPECT_TRUE(Eventually([&] { return HoldingsOf(*client) == before; }))
         << before << " became " << HoldingsOf(*client);
