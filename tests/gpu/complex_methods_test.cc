@@ -26,17 +26,6 @@ using Complex = std::complex<double>;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-bool Fits(const std::string& kind, DType dtype) {
-  return RealOf(dtype) == DType::kFloat64 || kind.find("_f64") == std::string::npos;
-}
-
-// Returns `a` with a random relative change of about `change` in each entry.
-ComplexMatrix Perturbed(ComplexMatrix a, double change, uint64_t seed) {
-  const ComplexMatrix noise = RandomComplex(static_cast<int64_t>(a.size()), 1, seed);
-  for (size_t i = 0; i < a.size(); ++i) a[i] *= 1.0 + change * noise[i];
-  return a;
-}
-
 int64_t Sum(const std::vector<int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
@@ -95,7 +84,7 @@ class GpuComplexMethodsTest : public GpuTest, public ::testing::WithParamInterfa
 TEST_P(GpuComplexMethodsTest, FactorsTheGalleryWithPivoting) {
   for (const std::string& method : Methods(true)) {
     for (const ComplexGalleryKind& kind : ComplexGallery()) {
-      if (!Fits(kind.name, dtype_)) continue;
+      if (!FitsType(kind.name, dtype_)) continue;
       for (const int64_t n : {1, 2, 3, 5, 10, 31, 32, 33, 129, 257}) Check(method, kind, n);
     }
     for (const int64_t n : {558, 1089}) Check(method, ComplexGalleryNamed("complex_random"), n);
@@ -107,7 +96,7 @@ TEST_P(GpuComplexMethodsTest, FactorsMatricesThatNeedNoPivotingWithoutIt) {
     for (const char* name :
          {"helmholtz", "diagonally_dominant", "upper_triangular", "lower_triangular", "graded",
           "near_underflow", "near_overflow", "near_underflow_f64", "near_overflow_f64"}) {
-      if (!Fits(name, dtype_)) continue;
+      if (!FitsType(name, dtype_)) continue;
       for (const int64_t n : {1, 2, 3, 5, 31, 32, 33, 129, 257}) {
         Check(method, ComplexGalleryNamed(name), n);
       }

@@ -49,17 +49,6 @@ class DirectMethodsTest : public GpuTest {
   std::unique_ptr<Bench> gpu_;
 };
 
-bool FitsType(const GalleryKind& kind, DType dtype) {
-  return dtype == DType::kFloat64 || kind.name.find("f64") == std::string::npos;
-}
-
-int64_t FirstZeroPivot(const HostFactor& factor, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) {
-    if (factor.lu[j + j * n] == 0) return j + 1;
-  }
-  return 0;
-}
-
 void DirectMethodsTest::Check(const GalleryKind& kind, int64_t n, const FactorizeOptions& options) {
   const DType dtype = options.factor_dtype;
   SCOPED_TRACE(::testing::Message()
@@ -69,7 +58,7 @@ void DirectMethodsTest::Check(const GalleryKind& kind, int64_t n, const Factoriz
   auto factor = Factor(a, n, options);
   ASSERT_TRUE(factor.ok()) << factor.status();
   const FactorSummary& summary = factor->summary;
-  EXPECT_EQ(summary.info, FirstZeroPivot(*gpu_->jobs().Download(*factor), n));
+  EXPECT_EQ(summary.info, testing::FirstZeroPivot(*gpu_->jobs().Download(*factor), n));
   if (kind.singular_at(n) > 0) {
     EXPECT_EQ(summary.info, kind.singular_at(n));
   }
@@ -85,7 +74,7 @@ TEST_F(DirectMethodsTest, PassesTheGalleryWithPivoting) {
     for (const GalleryKind& kind : Gallery()) {
       for (const int64_t n : {1, 2, 3, 5, 10, 31, 32, 33, 129, 255, 256, 257}) {
         for (const DType dtype : kTypes) {
-          if (FitsType(kind, dtype)) Check(kind, n, Options(algorithm, dtype));
+          if (testing::FitsType(kind.name, dtype)) Check(kind, n, Options(algorithm, dtype));
         }
       }
     }
@@ -130,7 +119,7 @@ TEST_F(DirectMethodsTest, FactorsDiagonallyDominantMatricesWithoutPivoting) {
       for (const int64_t n : {1, 2, 3, 5, 31, 32, 33, 255, 256, 257, 558}) {
         for (const DType dtype : kTypes) {
           const GalleryKind& kind = GalleryNamed(name);
-          if (FitsType(kind, dtype)) Check(kind, n, Options(algorithm, dtype));
+          if (testing::FitsType(kind.name, dtype)) Check(kind, n, Options(algorithm, dtype));
         }
       }
     }

@@ -14,10 +14,6 @@
 namespace crout::testing::complex_gallery_test {
 namespace {
 
-bool Fits(const std::string& kind, DType dtype) {
-  return RealOf(dtype) == DType::kFloat64 || kind.find("_f64") == std::string::npos;
-}
-
 class ComplexGalleryTest
     : public ::testing::TestWithParam<std::tuple<std::string, std::string, DType>> {
  protected:
@@ -47,7 +43,7 @@ class ComplexFactorTest : public ComplexGalleryTest {
 };
 
 TEST_P(ComplexFactorTest, FactorsEverySize) {
-  if (!Fits(kind_.name, dtype_)) GTEST_SKIP() << "entries beyond float32";
+  if (!FitsType(kind_.name, dtype_)) GTEST_SKIP() << "entries beyond float32";
   for (const int64_t n : GallerySizes()) Check(n);
 }
 

@@ -21,13 +21,6 @@ using Complex = std::complex<double>;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Perturbs each entry by a relative `change`.
-ComplexMatrix Perturbed(ComplexMatrix a, double change, uint64_t seed) {
-  const ComplexMatrix noise = RandomComplex(static_cast<int64_t>(a.size()), 1, seed);
-  for (size_t i = 0; i < a.size(); ++i) a[i] *= 1.0 + change * noise[i];
-  return a;
-}
-
 int64_t Sum(const std::vector<int64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }

@@ -16,8 +16,6 @@
 namespace crout::testing::gallery_factor_test {
 namespace {
 
-bool FitsFloat32(const std::string& kind) { return kind.find("_f64") == std::string::npos; }
-
 class GalleryFactorTest
     : public ::testing::TestWithParam<std::tuple<std::string, std::string, DType>> {
  protected:
@@ -41,13 +39,6 @@ double LargestU(const HostFactor& factor, int64_t n, UnitDiagonal unit) {
     }
   }
   return largest;
-}
-
-int64_t FirstZeroPivot(const HostFactor& factor, int64_t n) {
-  for (int64_t j = 0; j < n; ++j) {
-    if (factor.lu[j + j * n] == 0) return j + 1;
-  }
-  return 0;
 }
 
 void GalleryFactorTest::Check(int64_t n) {
@@ -97,7 +88,7 @@ TEST(GrowthTest, ReportsGrowthOfWilkinsonsMatrix) {
 }
 
 TEST_P(GalleryFactorTest, FactorsEverySize) {
-  if (dtype_ == DType::kFloat32 && !FitsFloat32(kind_.name)) {
+  if (!FitsType(kind_.name, dtype_)) {
     GTEST_SKIP() << "entries beyond float32";
   }
   for (const int64_t n : GallerySizes()) Check(n);

@@ -47,6 +47,13 @@ Member<T> RandomMember(int64_t rows, int64_t cols, uint64_t seed) {
   return member;
 }
 
+template <class T>
+ComplexMatrix Elements(const Member<T>& member) {
+  ComplexMatrix elements;
+  for (const T& x : member.elements) elements.push_back(ToFloat64(x));
+  return elements;
+}
+
 // Returns 217 Newton matrices of combustion chemistry, from three mechanisms; none without the
 // shared matrices (tests/support/matrices/matrices.h).
 inline std::vector<Member<double>> SeqPele() {
@@ -75,12 +82,6 @@ struct FactoredMember {
   int64_t diagonal() const { return std::min(lu.rows, lu.cols); }
 };
 
-// Return whether the bits are equal, including those of NaN.
-template <class T>
-bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
 template <class T>
 bool SameBits(const FactoredMember<T>& a, const FactoredMember<T>& b) {
   return SameBits(a.lu.elements, b.lu.elements) && a.ipiv == b.ipiv && a.info == b.info &&

@@ -29,11 +29,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kColumns = 2;  // number of right-hand sides
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose};
 
-HostMatrix OnGrid(HostMatrix m, double spacing) {
-  for (double& v : m) v = std::nearbyint(v / spacing) * spacing;
-  return m;
-}
-
 // The vectors of op(A) X = B in host memory, which the host device uses directly.
 struct Vectors {
   explicit Vectors(HostMatrix rhs) : b(std::move(rhs)) {}

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "kernels/host/device/host_device.h"
@@ -38,11 +37,6 @@ struct Both {
   std::vector<std::byte> full;
   PackedSparse sparse;
 };
-
-bool SameBits(const HostMatrix& a, const HostMatrix& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
-}
 
 class SparseOpsTest : public ::testing::TestWithParam<DType> {
  protected:

@@ -30,11 +30,7 @@ using WideMatrix = std::vector<Wide<T>>;  // column-major
 // Returns an m x n matrix whose elements have parts uniform in [-1, 1].
 template <class T>
 WideMatrix<T> Random(int64_t m, int64_t n, uint64_t seed) {
-  if constexpr (kIsComplex<T>) {
-    return testing::RandomComplex(m, n, seed);
-  } else {
-    return testing::RandomMatrix(m, n, seed);
-  }
+  return testing::Random<Wide<T>>(m, n, seed);
 }
 
 template <class T>

@@ -25,7 +25,6 @@ namespace crout::testing::cudss_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
 struct FactorizeSpec {
   std::string_view method = "cudss";

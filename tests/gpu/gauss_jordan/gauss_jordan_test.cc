@@ -19,12 +19,6 @@ using ::crout::testing::SolveRatio;
 
 constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64};
 
-HostMatrix Identity(int64_t n) {
-  HostMatrix a(n * n, 0.0);
-  for (int64_t i = 0; i < n; ++i) a[i + i * n] = 1;
-  return a;
-}
-
 class GaussJordanTest : public GpuTest {
  protected:
   void SetUp() override {
@@ -108,7 +102,7 @@ TEST_F(GaussJordanTest, InvertsMatricesWithKnownInverses) {
       SCOPED_TRACE(n);
       // The inverse of a permutation is its transpose, without rounding.
       const HostMatrix shift = GalleryNamed("shift").make(n);
-      const Result transposed = Solve(shift, n, Identity(n), n, dtype);
+      const Result transposed = Solve(shift, n, testing::Identity(n), n, dtype);
       EXPECT_EQ(transposed.x, testing::Transposed(shift, n, n));
       // A matrix of ones on and below the diagonal has an inverse with 1 on the diagonal and -1
       // directly below it.
@@ -119,11 +113,11 @@ TEST_F(GaussJordanTest, InvertsMatricesWithKnownInverses) {
         differences[j + j * n] = 1;
         if (j + 1 < n) differences[j + 1 + j * n] = -1;
       }
-      EXPECT_EQ(Solve(steps, n, Identity(n), n, dtype).x, differences);
+      EXPECT_EQ(Solve(steps, n, testing::Identity(n), n, dtype).x, differences);
       // Other inverses have rounding errors.
       const HostMatrix a = Rounded(GalleryNamed("diagonally_dominant").make(n), dtype);
-      const Result inverse = Solve(a, n, Identity(n), n, dtype);
-      EXPECT_LT(SolveRatio(a, n, Op::kNone, inverse.x, Identity(n), n, dtype), kThreshold);
+      const Result inverse = Solve(a, n, testing::Identity(n), n, dtype);
+      EXPECT_LT(SolveRatio(a, n, Op::kNone, inverse.x, testing::Identity(n), n, dtype), kThreshold);
     }
   }
 }

@@ -6,11 +6,11 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <vector>
 
 #include "kernels/dtype.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout {
 
@@ -32,11 +32,7 @@ std::vector<T> RandomVector(int64_t count, uint64_t seed) {
   return values;
 }
 
-// Returns whether both have the same size and the same bytes.
-template <class T>
-bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
+using testing::SameBits;
 
 }  // namespace crout
 

@@ -20,13 +20,6 @@ using testing::Member;
 constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
 template <class T>
-testing::ComplexMatrix Elements(const Member<T>& member) {
-  testing::ComplexMatrix elements;
-  for (const T& x : member.elements) elements.push_back(ToFloat64(x));
-  return elements;
-}
-
-template <class T>
 struct Systems {
   std::vector<Member<T>> a;
   std::vector<Member<T>> b;

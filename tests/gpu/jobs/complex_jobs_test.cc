@@ -20,8 +20,6 @@ namespace {
 
 using Complex = std::complex<double>;
 
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
-
 class GpuComplexJobsTest : public GpuTest, public ::testing::WithParamInterface<DType> {
  protected:
   void SetUp() override {

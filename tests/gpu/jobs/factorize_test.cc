@@ -30,8 +30,6 @@ class GpuFactorizeTest : public GpuTest {
   std::unique_ptr<Bench> gpu_;
 };
 
-bool FitsFloat(const GalleryKind& kind) { return kind.name.find("f64") == std::string::npos; }
-
 // Entries of U reach 2^(n-1) for Wilkinson's matrix, and smaller terms are lost. Elimination with
 // partial pivoting then has no small ratio, and the reported growth must be large.
 bool GrowsBeyondPrecision(const GalleryKind& kind, int64_t n, DType dtype) {
@@ -77,7 +75,7 @@ TEST_F(GpuFactorizeTest, GalleryPassesLapacksRatio) {
       for (const Layout layout : {Layout::kColumnMajor, Layout::kRowMajor}) {
         CheckFactor(*gpu_, kind, n, DType::kFloat64, layout, EquilibrateMode::kOff);
         CheckFactor(*gpu_, kind, n, DType::kFloat64, layout, EquilibrateMode::kAuto);
-        if (!FitsFloat(kind)) continue;
+        if (!testing::FitsType(kind.name, DType::kFloat32)) continue;
         CheckFactor(*gpu_, kind, n, DType::kFloat32, layout, EquilibrateMode::kOff);
         CheckFactor(*gpu_, kind, n, DType::kFloat32, layout, EquilibrateMode::kOn);
       }

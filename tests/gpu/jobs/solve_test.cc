@@ -192,12 +192,12 @@ TEST_F(GpuSolveTest, RefusesASingularFactorAndABadRightHandSide) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(GpuSolveTest, ScalesSolutionsWithRightHandSides) {
-  testing::ExpectMultiplesOfRightHandSidesSolveAlike(Gpu());
+TEST_F(GpuSolveTest, SolutionsScaleWithRightHandSides) {
+  testing::ExpectSolutionsScaleWithRightHandSides(Gpu());
 }
 
 TEST_F(GpuSolveTest, CorrectsSolutionByComponentwiseRefinement) {
-  testing::ExpectComponentwiseRefinementCorrects(Gpu());
+  testing::ExpectComponentwiseRefinementCorrectsSolution(Gpu());
 }
 
 TEST_F(GpuSolveTest, MeasuresErrorsAtTheEndOfTheRange) {

@@ -17,14 +17,7 @@
 namespace crout::krylov_test {
 namespace {
 
-template <class T>
-std::vector<T> Random(int64_t rows, int64_t cols, uint64_t seed) {
-  if constexpr (kIsComplex<T>) {
-    return testing::RandomComplex(rows, cols, seed);
-  } else {
-    return testing::RandomMatrix(rows, cols, seed);
-  }
-}
+using testing::Random;
 
 template <class T>
 class KrylovOpsTest : public GpuAndHostTest {

@@ -31,12 +31,6 @@ class GaussJordanTest : public ::testing::TestWithParam<DType> {
   MethodRunner runner_{*device_};
 };
 
-ComplexMatrix Identity(int64_t n) {
-  ComplexMatrix i(n * n);
-  for (int64_t k = 0; k < n; ++k) i[k + k * n] = 1;
-  return i;
-}
-
 TEST_P(GaussJordanTest, SolvesHandComputedSystem) {
   // [0 2; 4 0] X = [2 4; 8 12]: X = [2 3; 1 2].
   ASSERT_OK_AND_ASSIGN(DirectSolution solution, Solve({0, 4, 2, 0}, 2, {2, 8, 4, 12}, 2));
@@ -45,7 +39,7 @@ TEST_P(GaussJordanTest, SolvesHandComputedSystem) {
   EXPECT_EQ(solution.ipiv, (std::vector<int64_t>{2, 2}));
   EXPECT_EQ(solution.min_pivot, 2);
   EXPECT_EQ(solution.max_pivot, 4);
-  ASSERT_OK_AND_ASSIGN(solution, Solve({0, 4, 2, 0}, 2, Identity(2), 2));
+  ASSERT_OK_AND_ASSIGN(solution, Solve({0, 4, 2, 0}, 2, AsComplex(Identity(2)), 2));
   EXPECT_EQ(solution.x, (ComplexMatrix{0, 0.5, 0.25, 0}));
   if (!IsComplex(dtype_)) return;
   const std::complex<double> i{0, 1};
@@ -76,15 +70,15 @@ TEST_P(GaussJordanTest, SolvesTheGallery) {
 TEST_P(GaussJordanTest, Inverts) {
   const int64_t n = kSanitized ? 300 : 1050;  // uses all cores
   const ComplexMatrix a = GalleryMatrix("diagonally_dominant", n, dtype_);
-  ASSERT_OK_AND_ASSIGN(const DirectSolution inverse, Solve(a, n, Identity(n), n));
+  ASSERT_OK_AND_ASSIGN(const DirectSolution inverse, Solve(a, n, AsComplex(Identity(n)), n));
   // Checks only a few columns, because computing the residuals of all columns takes long.
   const int64_t last = n - 3;
   ComplexMatrix x(inverse.x.begin() + last * n, inverse.x.end());
-  ComplexMatrix i = Identity(n);
+  ComplexMatrix i = AsComplex(Identity(n));
   i.erase(i.begin(), i.begin() + last * n);
   EXPECT_LT(SolveRatio(a, n, Op::kNone, x, i, 3, dtype_), kThreshold);
   x.assign(inverse.x.begin(), inverse.x.begin() + 3 * n);
-  i = Identity(n);
+  i = AsComplex(Identity(n));
   i.resize(3 * n);
   EXPECT_LT(SolveRatio(a, n, Op::kNone, x, i, 3, dtype_), kThreshold);
 }
@@ -102,7 +96,7 @@ TEST_P(GaussJordanTest, ReportsColumnWithoutPivot) {
 TEST_P(GaussJordanTest, StopsWithinABlock) {
   const ComplexMatrix a = GalleryMatrix("random", 200, dtype_);
   int polls = 0;
-  EXPECT_THAT(Solve(a, 200, Identity(200), 200, [&] { return ++polls >= 3; }),
+  EXPECT_THAT(Solve(a, 200, AsComplex(Identity(200)), 200, [&] { return ++polls >= 3; }),
               FailsWith(absl::StatusCode::kCancelled, "stopped"));
   EXPECT_EQ(polls, 6) << "before the first block, in its four stripes, before the second";
 }

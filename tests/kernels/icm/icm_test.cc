@@ -67,13 +67,6 @@ class IcmTest : public ::testing::Test {
   JobRunner runner_{*device_};
 };
 
-// Perturbs each entry by a relative `change`.
-HostMatrix Perturbed(HostMatrix a, double change, uint64_t seed) {
-  const HostMatrix noise = RandomMatrix(static_cast<int64_t>(a.size()), 1, seed);
-  for (size_t i = 0; i < a.size(); ++i) a[i] *= 1 + change * noise[i];
-  return a;
-}
-
 TEST_F(IcmTest, MatchesHandComputedFactors) {
   // [2 1; 4 5] = [2 0; 4 3] [1 1/2; 0 1], column-major. u_01 is correct after one sweep and l_11
   // after two. The third sweep changes nothing.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <span>
 #include <sstream>
@@ -14,8 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "kernels/io/matrix_market_reader.h"
+#include "tests/support/matrices/gallery.h"
 
 namespace crout {
+
+using testing::SameBits;
 
 ReadResult ReadPieces(std::string_view text, const std::function<size_t()>& next_size,
                       const MatrixMarketLimits& limits, ThreadPool* pool) {
@@ -41,16 +43,6 @@ ReadResult ReadWhole(std::string_view text, const MatrixMarketLimits& limits, Th
   return ReadPieces(
       text, [&] { return text.size(); }, limits, pool);
 }
-
-namespace {
-
-template <class T>
-bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
-}  // namespace
 
 std::string Difference(const ReadResult& a, const ReadResult& b) {
   if (a.status != b.status) {

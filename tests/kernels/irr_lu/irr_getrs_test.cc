@@ -13,8 +13,6 @@
 namespace crout::testing::irr_getrs_test {
 namespace {
 
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
-
 // A batch and its factors.
 template <class T>
 struct Factors {
@@ -70,13 +68,6 @@ std::vector<Member<T>> Parts(const std::vector<System<T>>& systems, Part part) {
   std::vector<Member<T>> members;
   for (const System<T>& system : systems) members.push_back(system.*part);
   return members;
-}
-
-template <class T>
-ComplexMatrix Elements(const Member<T>& member) {
-  ComplexMatrix elements;
-  for (const T& x : member.elements) elements.push_back(ToFloat64(x));
-  return elements;
 }
 
 template <class T>

@@ -46,8 +46,6 @@ FactorRequest Request(DType matrix, DType factor, Layout layout = Layout::kColum
   return request;
 }
 
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
-
 // Types of the matrix, the factor and the right-hand side.
 using Types = std::tuple<DType, DType, DType>;
 

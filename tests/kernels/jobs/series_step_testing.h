@@ -211,15 +211,6 @@ class Series {
   std::vector<T> x_;
 };
 
-template <class T>
-std::vector<T> Random(int64_t rows, int64_t cols, uint64_t seed) {
-  if constexpr (kIsComplex<T>) {
-    return RandomComplex(rows, cols, seed);
-  } else {
-    return RandomMatrix(rows, cols, seed);
-  }
-}
-
 // Returns the kN x kN matrix `a` with a random number added to each entry. Its parts have
 // magnitudes up to `change`.
 template <class T>

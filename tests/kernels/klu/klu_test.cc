@@ -22,7 +22,6 @@ namespace crout::testing::klu_test {
 namespace {
 
 constexpr auto kNeverStop = [] { return false; };
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 constexpr double kUnit = 0x1p-53;
 constexpr size_t kAlignment = 64;
 

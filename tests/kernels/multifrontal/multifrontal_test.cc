@@ -17,8 +17,6 @@
 namespace crout::testing::multifrontal_test {
 namespace {
 
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
-
 class MultifrontalTest
     : public OnDeviceUnderTest<MultifrontalRunner, ::testing::TestWithParam<DType>> {
  protected:

@@ -21,7 +21,6 @@
 namespace crout::testing::perturbed_pivots_test {
 namespace {
 
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class PerturbedPivotsTest

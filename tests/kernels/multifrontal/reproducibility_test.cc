@@ -17,8 +17,6 @@
 namespace crout::testing::reproducibility_test {
 namespace {
 
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
-
 class MultifrontalReproducibilityTest
     : public OnDeviceUnderTest<MultifrontalRunner, ::testing::TestWithParam<DType>> {
  protected:

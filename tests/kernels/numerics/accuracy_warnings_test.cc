@@ -126,12 +126,6 @@ HostMatrix Counting(int64_t n) {
   return a;
 }
 
-HostMatrix Hilbert(int64_t n) {
-  HostMatrix a(n * n);
-  for (int64_t k = 0; k < n * n; ++k) a[k] = 1.0 / static_cast<double>(k % n + k / n + 1);
-  return a;
-}
-
 // The Laplacian of a path whose edges have seven different weights. Every row sum is zero.
 HostMatrix PathLaplacian(int64_t n) {
   HostMatrix a(n * n);
@@ -146,7 +140,10 @@ HostMatrix PathLaplacian(int64_t n) {
 
 TEST_F(AssessedSolvesTest, DetectsMatricesThatAreSingularUpToRounding) {
   const std::vector<std::pair<HostMatrix, int64_t>> matrices = {
-      {Magic4(), 4}, {Counting(3), 3}, {Hilbert(14), 14}, {PathLaplacian(30), 30}};
+      {Magic4(), 4},
+      {Counting(3), 3},
+      {GalleryNamed("hilbert").make(14), 14},
+      {PathLaplacian(30), 30}};
   for (size_t k = 0; k < matrices.size(); ++k) {
     SCOPED_TRACE(k);
     const auto& [a, n] = matrices[k];

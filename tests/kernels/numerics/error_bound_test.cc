@@ -74,11 +74,6 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"diagonally_dominant", "cmpp", kF32, kF64, kOn, 5},
                       Case{"upper_triangular", "getrf", kF64, kF64, kOn, 0}));
 
-HostMatrix OnGrid(HostMatrix m, double spacing) {
-  for (double& v : m) v = std::nearbyint(v / spacing) * spacing;
-  return m;
-}
-
 class RoughFactorTest : public ::testing::Test {
  protected:
   absl::StatusOr<Factorization> Factor(const HostMatrix& a, int64_t n) {

@@ -23,7 +23,6 @@ namespace crout::testing::gmres_test {
 namespace {
 
 constexpr double kRoundoff = 0x1p-53;
-constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
 // The vectors of op(A) X = B in host memory, which the host device uses directly.
 template <class T>
@@ -41,11 +40,7 @@ class GmresTest : public ::testing::Test {
   using Matrix = std::vector<T>;
 
   static Matrix Random(int64_t rows, int64_t cols, uint64_t seed) {
-    if constexpr (kIsComplex<T>) {
-      return RandomComplex(rows, cols, seed);
-    } else {
-      return RandomMatrix(rows, cols, seed);
-    }
+    return testing::Random<T>(rows, cols, seed);
   }
   // Returns `a` with its entries, or both of their parts, changed by up to `change`.
   static Matrix Near(const Matrix& a, int64_t n, double change) {

@@ -14,12 +14,12 @@ class SolveCasesTest : public ::testing::Test {
   const std::unique_ptr<Device> device_ = host::MakeDevice({});
 };
 
-TEST_F(SolveCasesTest, ScalesSolutionsWithRightHandSides) {
-  ExpectMultiplesOfRightHandSidesSolveAlike(*device_);
+TEST_F(SolveCasesTest, SolutionsScaleWithRightHandSides) {
+  ExpectSolutionsScaleWithRightHandSides(*device_);
 }
 
 TEST_F(SolveCasesTest, CorrectsSolutionByComponentwiseRefinement) {
-  ExpectComponentwiseRefinementCorrects(*device_);
+  ExpectComponentwiseRefinementCorrectsSolution(*device_);
 }
 
 TEST_F(SolveCasesTest, MeasuresErrorsAtTheEndOfTheRange) {

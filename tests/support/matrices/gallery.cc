@@ -188,6 +188,10 @@ const std::vector<GalleryKind>& Gallery() {
   return *kinds;
 }
 
+bool FitsType(const std::string& name, DType dtype) {
+  return RealOf(dtype) == DType::kFloat64 || name.find("f64") == std::string::npos;
+}
+
 const GalleryKind& GalleryNamed(const std::string& name) {
   for (const GalleryKind& kind : Gallery()) {
     if (kind.name == name) return kind;
@@ -255,6 +259,15 @@ ComplexMatrix RandomComplex(int64_t rows, int64_t cols, uint64_t seed) {
   const HostMatrix im = RandomMatrix(rows, cols, 2 * seed + 1);
   ComplexMatrix a(re.size());
   for (size_t i = 0; i < a.size(); ++i) a[i] = {re[i], im[i]};
+  return a;
+}
+
+HostMatrix Identity(int64_t n) {
+  return Generate(n, [](int64_t i, int64_t j) { return i == j ? 1.0 : 0.0; });
+}
+
+HostMatrix OnGrid(HostMatrix a, double spacing) {
+  for (double& v : a) v = std::nearbyint(v / spacing) * spacing;
   return a;
 }
 

@@ -6,10 +6,12 @@
 
 #include <complex>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "kernels/dtype.h"
 #include "kernels/matrix.h"
 
 namespace crout::testing {
@@ -19,6 +21,8 @@ namespace crout::testing {
 // lists can be passed.
 using HostMatrix = std::vector<double>;
 using ComplexMatrix = std::vector<std::complex<double>>;
+
+inline constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugateTranspose};
 
 struct GalleryKind {
   std::string name;
@@ -32,6 +36,9 @@ struct GalleryKind {
 // All kinds. Equal n give equal matrices. Entries are in the range of float32 unless the name
 // contains "f64".
 const std::vector<GalleryKind>& Gallery();
+
+// Returns whether the entries of the gallery kind `name` are in the range of `dtype`.
+bool FitsType(const std::string& name, DType dtype);
 
 // Aborts if no kind has this name.
 const GalleryKind& GalleryNamed(const std::string& name);
@@ -75,6 +82,36 @@ HostMatrix RandomMatrix(int64_t rows, int64_t cols, uint64_t seed);
 
 // rows x cols, real and imaginary parts uniform in [-1, 1).
 ComplexMatrix RandomComplex(int64_t rows, int64_t cols, uint64_t seed);
+
+// Returns RandomMatrix or RandomComplex, depending on the element type.
+template <class Scalar>
+std::vector<Scalar> Random(int64_t rows, int64_t cols, uint64_t seed) {
+  if constexpr (kIsComplex<Scalar>) {
+    return RandomComplex(rows, cols, seed);
+  } else {
+    return RandomMatrix(rows, cols, seed);
+  }
+}
+
+// Multiplies each entry by 1 + `change` z with a random z from Random().
+template <class Scalar>
+std::vector<Scalar> Perturbed(std::vector<Scalar> a, double change, uint64_t seed) {
+  const std::vector<Scalar> z = Random<Scalar>(static_cast<int64_t>(a.size()), 1, seed);
+  for (size_t i = 0; i < a.size(); ++i) a[i] *= 1.0 + change * z[i];
+  return a;
+}
+
+HostMatrix Identity(int64_t n);
+
+// Rounds each entry to a multiple of `spacing`.
+HostMatrix OnGrid(HostMatrix a, double spacing);
+
+// Returns whether all bits are equal, including those of NaN.
+template <class T>
+bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
 
 // n x n: a diagonal matrix with Householder reflections on both sides. The singular values decrease
 // from 1 to 1/condition in geometric progression.

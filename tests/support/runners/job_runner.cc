@@ -26,6 +26,13 @@ std::unique_ptr<ExecutionContext> NewContext(Device& device) {
 
 }  // namespace
 
+int64_t FirstZeroPivot(const HostFactor& factor, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    if (factor.lu[j + j * n] == 0) return j + 1;
+  }
+  return 0;
+}
+
 StopRequested JobRunner::NeverStop() { return Never; }
 
 JobRunner::JobRunner(Device& device) : device_(device), context_(NewContext(device)) {}

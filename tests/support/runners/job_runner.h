@@ -62,6 +62,9 @@ struct HostFactor {
   std::vector<double> scales;  // n row scales, then n column scales; empty without scaling
 };
 
+// Returns the 1-based index of the first zero on the diagonal of a factor of order n, or 0.
+int64_t FirstZeroPivot(const HostFactor& factor, int64_t n);
+
 // Runs jobs on one context of a device, which must outlive this object. Matrices to factor are
 // n x n; right-hand sides are n x nrhs. Functions return the errors of the device and of the jobs.
 // Used by one thread at a time.

@@ -94,7 +94,7 @@ class Multiples {
 
 }  // namespace
 
-void ExpectMultiplesOfRightHandSidesSolveAlike(Device& device) {
+void ExpectSolutionsScaleWithRightHandSides(Device& device) {
   constexpr int64_t kN = 60;
   JobRunner runner(device);
   for (const char* kind : {"diagonally_dominant", "near_underflow", "near_overflow"}) {
@@ -116,7 +116,7 @@ void ExpectMultiplesOfRightHandSidesSolveAlike(Device& device) {
   }
 }
 
-void ExpectComponentwiseRefinementCorrects(Device& device) {
+void ExpectComponentwiseRefinementCorrectsSolution(Device& device) {
   constexpr int64_t kN = 40;
   JobRunner runner(device);
   const HostMatrix a = WithALargeFirstRow(RandomMatrix(kN, kN, 1), kN);
