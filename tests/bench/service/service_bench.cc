@@ -28,11 +28,13 @@
 #include <thread>
 #include <vector>
 
-#include "crout/series.h"
 #include "kernels/algorithm_registry.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/harness/bench_result.h"
 #include "tests/bench/harness/named_device.h"
+
+// After the kernels, whose types have names of the client's types.
+#include "crout/series.h"
 #include "tests/e2e/harness/daemon.h"
 
 namespace crout {
