@@ -189,7 +189,7 @@ absl::StatusOr<SolveResult> Client::FactorAndSolve(const MatrixSource& matrix,
   *header.mutable_matrix() = matrix.payload().spec;
   v1::MatrixSpec& sides = *header.mutable_rhs();
   sides = rhs.payload().spec;
-  // Without right-hand sides the BatchSource has no type of its own.
+  // A BatchSource without right-hand sides has no type: use the type of the matrices.
   if (sides.has_batch_rhs() && sides.batch_rhs().systems() == 0) {
     sides.mutable_batch_rhs()->set_dtype(header.matrix().batch().dtype());
   }

@@ -68,7 +68,8 @@ class Received {
     rows.n = n;
     rows.dtype = static_cast<Dtype>(spec.dtype());
     const int64_t entries = spec.entries();
-    ok_ = ok_ && spec.rows() == n && spec.cols() == n && entries >= 0 &&
+    ok_ = ok_ && n <= std::numeric_limits<int32_t>::max() && spec.rows() == n && spec.cols() == n &&
+          entries >= 0 && entries <= std::ssize(bytes_) &&
           spec.format() == v1::SPARSE_FORMAT_COMPRESSED_ROWS &&
           (spec.index_bytes() == 4 || spec.index_bytes() == 8) && ElementSize(rows.dtype) > 0;
     if (!ok_) return rows;

@@ -89,7 +89,7 @@ struct BatchInfo {
 // Figures of the members of a batch; each array has one value a member.
 struct MemberFigures {
   std::vector<int32_t> info;  // as in FactorDescription
-  // As in FactorDescription; +Infinity if L or U holds an Infinity or NaN.
+  // Defined as in FactorDescription, but +Infinity if L or U holds an Infinity or NaN.
   std::vector<double> pivot_growth;
   std::vector<double> quality;
 };
