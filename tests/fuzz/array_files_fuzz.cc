@@ -45,7 +45,7 @@ void Check(Array array) {
           static_cast<__int128>(array.bytes.size()));
   array = std::move(array).ByColumns();
   if (elements > 0) array.At(array.rows - 1, array.cols - 1);
-  const auto wide = std::move(array).As(v1::DTYPE_COMPLEX128);
+  const auto wide = std::move(array).As(Dtype::kComplex128);
   Require(wide.ok() && static_cast<__int128>(wide->bytes.size()) == 16 * elements);
 }
 
