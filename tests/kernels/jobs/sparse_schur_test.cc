@@ -164,7 +164,7 @@ TEST_P(SparseSchurTest, EqualsDenseEliminationAndTheHost) {
   };
   constexpr int64_t kPlane = kSanitized ? 12 : 20;
   constexpr int64_t kRandom = kSanitized ? 80 : 200;
-  constexpr int64_t kFull = kSanitized ? 60 : 150;
+  constexpr int64_t kFull = kSanitized ? 100 : 150;
   const std::vector<Case> cases = {
       {"one", 1, {{0, 0, 3.0}}},
       {"plane 2", 4, GridEntries(2, 2)},
