@@ -9,7 +9,7 @@ import scipy.sparse
 from accuracy import assert_solves
 
 import crout
-from crout import _batch
+from crout import _batch_replies
 from crout.v1 import factorization_service_pb2 as service
 
 SIZES = [5, 1, 0, 40, 3, 17]
@@ -92,8 +92,12 @@ def test_solves_with_some_members_in_any_order(client, matrices, rng):
 def test_a_three_dimensional_array_is_a_batch(client, rng):
     stack = rng.standard_normal((100, 6, 6))
     b = rng.standard_normal((100, 6))
-    x = client.lu_factor(stack).solve(b)
-    np.testing.assert_allclose(x, np.linalg.solve(stack, b[..., np.newaxis])[..., 0], rtol=1e-9)
+    expected = np.linalg.solve(stack, b[..., np.newaxis])[..., 0]
+    for x in (client.lu_factor(stack).solve(b), client.solve(stack, b)):
+        assert isinstance(x, np.ndarray)
+        np.testing.assert_allclose(x, expected, rtol=1e-9)
+    assert isinstance(client.solve(list(stack), b), list)
+    assert client.solve(np.ones((0, 6, 6)), np.ones((0, 6))).shape == (0, 6)
 
 
 def test_nested_numbers_are_one_matrix(client):
@@ -240,10 +244,10 @@ def test_an_empty_batch(client):
 
 
 def test_replies_of_the_wrong_size_are_rejected():
-    reply = _batch._FactorReply(service.FactorizeResponse, np.array([[2, 2]]))
+    reply = _batch_replies.BatchFactorReply(service.FactorizeResponse, np.array([[2, 2]]))
     with pytest.raises(crout.ProtocolError, match="more data"):
         reply.feed(service.FactorizeResponse(member_data=bytes(21)).SerializeToString())
-    reply = _batch._FactorReply(service.FactorizeResponse, np.array([[2, 2]]))
+    reply = _batch_replies.BatchFactorReply(service.FactorizeResponse, np.array([[2, 2]]))
     reply.feed(service.FactorizeResponse(member_data=bytes(19)).SerializeToString())
     with pytest.raises(crout.ProtocolError, match="less data"):
         reply.finish()

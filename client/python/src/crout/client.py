@@ -250,7 +250,7 @@ class Client(Connection):
         -------
         ndarray, shape of b
             With `full_output` a `Solution`, whose ``x`` is this array. For a batch, the same results as
-            from `BatchFactor.solve`, bit for bit.
+            from `BatchFactor.solve`, bit for bit; one array if A and b are arrays.
 
         Raises
         ------
@@ -377,7 +377,7 @@ class Client(Connection):
                 factor for each new matrix.
             accuracy : float
                 The backward error to reach; 0 for sqrt(n) times the unit roundoff.
-            trans : {0, 1, 2, "N", "T", "C"}
+            trans : {0, 1, 2, "N", "T", "C", "H"}
                 See `Factor.solve`.
             timeout : float
                 Seconds for each step.
