@@ -89,6 +89,21 @@ def test_solves_with_some_members_in_any_order(client, matrices, rng):
             f.solve(sides, members)
 
 
+def test_members_and_right_hand_sides_from_archives(client, regular, tmp_path):
+    paths = [tmp_path / "A.npz", tmp_path / "b.npz"]
+    A = regular(4)
+    for path, value in zip(paths, (A, np.ones((4, 1))), strict=True):
+        scipy.sparse.save_npz(path, scipy.sparse.csc_matrix(value))
+    expected = np.linalg.solve(A, np.ones((4, 1)))
+    np.testing.assert_allclose(client.solve([paths[0], A], [paths[1], np.ones(4)])[0], expected)
+    np.testing.assert_allclose(client.lu_factor(paths[:1]).solve(paths[1:])[0], expected)
+    np.testing.assert_allclose(next(client.series([A], str(paths[1]))).x, expected)
+    text = tmp_path / "A.mtx"
+    text.write_text("%%MatrixMarket matrix array real general\n1 1\n1\n")
+    with pytest.raises(crout.InvalidRequest, match="mmread"):
+        client.lu_factor([text])
+
+
 def test_a_three_dimensional_array_is_a_batch(client, rng):
     stack = rng.standard_normal((100, 6, 6))
     b = rng.standard_normal((100, 6))

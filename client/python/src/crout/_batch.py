@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -35,16 +36,20 @@ _MAX_ELEMENTS = 1 << 24  # largest dense form of a sparse member
 
 
 def is_batch(value: Any) -> bool:
-    """Whether `value` is a list or tuple of two-dimensional matrices, or a three-dimensional array."""
+    """Whether `value` is a list or tuple of matrices or paths, or a three-dimensional array."""
     if not isinstance(value, (list, tuple)):
         return getattr(value, "ndim", None) == 3
     if not value:
+        return True
+    if isinstance(value[0], (str, os.PathLike)):
         return True
     dimensions = getattr(value[0], "ndim", None)
     return bool((_payload.as_array(value[0]).ndim if dimensions is None else dimensions) == 2)
 
 
 def _member(k: int, matrix: Any) -> Array:
+    if isinstance(matrix, (str, os.PathLike)):
+        return _payload.dense_of_file(os.fspath(matrix))
     if not _payload.is_sparse(matrix):
         return _payload.as_array(matrix)
     if math.prod(matrix.shape) > _MAX_ELEMENTS:
@@ -162,7 +167,7 @@ def _chosen(all_members: int, members: Iterable[int] | None, count: int) -> list
 
 def _columns(b: Any, k: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, int]:
     """Return a right-hand side of member k as a matrix of the batch's type, and its number of dimensions."""
-    array = _payload.as_elements(_payload.as_array(b))
+    array = _payload.as_elements(_member(k, b))
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise InvalidRequest(
             f"the right-hand side of member {k} is complex, the batch real: factor a complex batch"
