@@ -355,7 +355,7 @@ def preconditioner(A: Any, **options: Any) -> Any:
     Parameters
     ----------
     A : array_like or sparse matrix, shape (n, n), or SuperLU
-        A matrix close to that of the systems. A `SuperLU` of this module is not factored again.
+        A matrix close to the matrix of the systems. A `SuperLU` of this module is not factored again.
     **options
         Options of a factorization, as in `crout.Client.lu_factor`. ``dtype=numpy.float32`` takes half the
         memory.
