@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One memory that holds cached factors: that of a device, or host memory.
+// One memory that holds cached factors: the memory of a device, or host memory.
 #ifndef CROUT_SERVER_ENGINE_CACHE_TIER_MEMORY_H_
 #define CROUT_SERVER_ENGINE_CACHE_TIER_MEMORY_H_
 
@@ -34,8 +34,8 @@ struct TierMemory {
       copy_out;
 
   // Held by the call that evicts from this memory. Another call then waits for the memory that is
-  // being freed, instead of finding nothing idle. Lock order: this mutex, that of the memory below,
-  // the mutex of TieredStore.
+  // being freed, instead of finding nothing idle. Lock order: this mutex, `below->pressure`, the
+  // mutex of TieredStore.
   Mutex pressure;
 
   // Guarded by the mutex of TieredStore.
