@@ -309,7 +309,7 @@ void FactorCache::Unpin(std::shared_ptr<CachedVersion> stored) noexcept {
 absl::StatusOr<FactorCache::Pin> AcquireSingle(FactorCache& cache, const std::string& tenant,
                                                const Handle& handle) {
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, cache.Acquire(tenant, handle));
-  if (!pin.summary().batch) return pin;
+  if (pin.summary().kind() != FactorKind::kBatch) return pin;
   return absl::FailedPreconditionError(
       "the handle belongs to a batch, and only Solve, Refactorize and GetFactors accept batches: "
       "send the handle of a single matrix");

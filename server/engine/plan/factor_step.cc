@@ -284,10 +284,7 @@ absl::StatusOr<FactorStep::Estimate> FactorStep::PlanFor(const PackedMatrix& sha
   CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
   if (precision_ == FactorPrecision::kFactorType) {
     FactorizeOptions options = options_;
-    const FactorSummary* last = last_ != nullptr ? &last_->summary() : nullptr;
-    if (last != nullptr && options.algorithm->traits().iterative && !last->sparse &&
-        last->info == 0 && last->n == shape.rows && last->n > 0 &&
-        last->factor_dtype == options.factor_dtype) {
+    if (last_ != nullptr && CanStartFrom(last_->summary(), options)) {
       options.parameters.start.emplace();  // Run() sets the view.
     }
     CROUT_ASSIGN_OR_RETURN(FactorizePlan plan, PlanFactorize(options, shape, nonzeros));
