@@ -95,6 +95,9 @@ struct SparseSummary {
   NumericSummary numeric;
 };
 
+// Kinds of factors, by their parts. A factor is of one kind.
+enum class FactorKind : uint8_t { kDense, kSparse, kBatch };
+
 // Summary of a factorization: the figures by which the caller judges it.
 struct FactorSummary {
   std::string algorithm;  // the algorithm that ran, never "auto"
@@ -153,6 +156,9 @@ struct FactorSummary {
   std::optional<BatchSummary> batch;
   std::optional<SparseSummary> sparse;
 
+  FactorKind kind() const {
+    return batch ? FactorKind::kBatch : sparse ? FactorKind::kSparse : FactorKind::kDense;
+  }
   // Returns true if L and U exist; A may be singular.
   bool has_factors() const {
     return singular == SingularReason::kNone || singular == SingularReason::kZeroPivot;

@@ -4,6 +4,8 @@
 #ifndef CROUT_SERVER_ENGINE_CACHE_CACHE_EVENTS_H_
 #define CROUT_SERVER_ENGINE_CACHE_CACHE_EVENTS_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace crout {
@@ -12,12 +14,14 @@ enum class Tier : uint8_t {
   kDevice,  // in the memory of its device
   kHost,    // in host memory; moves back to its device when it is next used
 };
+inline constexpr size_t kTierCount = 2;
 
 // Contents of one tier.
 struct TierState {
   int64_t entries = 0;
   int64_t bytes = 0;
 };
+using TierStates = std::array<TierState, kTierCount>;  // indexed by Tier
 
 // Reasons for which a lookup finds no factor.
 enum class CacheMiss : uint8_t {

@@ -16,6 +16,7 @@
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/handle.h"
 #include "server/engine/cache/tenant_loads.h"
+#include "server/engine/cache/tier_memory.h"
 #include "server/engine/request.h"
 #include "server/engine/scheduling/device_pool.h"
 
@@ -69,13 +70,14 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   // Changes only while unpinned.
   DeviceSlot* slot = nullptr;
 
+  TierMemory* memory = nullptr;  // the memory that its parts are in
   Reservation reservation;
   // The summary is constant. The parts of a resident or idle version change only under the mutex. A
   // thread that has pinned or is moving the version reads them without the mutex. While a version
   // is pinned and not resident, its parts are read and replaced under `promotion`.
   Factorization factorization;
-  bool resident = true;   // in the memory of slot->device; otherwise a host copy
-  uint64_t checksum = 0;  // checksum of the host copy
+  bool resident = true;   // usable by slot->device; otherwise a copy in a memory below
+  uint64_t checksum = 0;  // checksum of the copy
 
   int pins = 0;
   bool moving = false;                      // selected by an eviction

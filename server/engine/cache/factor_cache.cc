@@ -32,6 +32,7 @@ std::shared_ptr<CachedVersion> FactorCache::MakeVersion(NewFactor factor) {
   stored->has_matrix = factor.factorization.has_matrix() || factor.factorization.summary.n == 0;
   stored->bytes = Charge(factor.factorization.parts.bytes());
   stored->slot = factor.slot;
+  stored->memory = &store_.MemoryOf(*factor.slot);
   stored->reservation = std::move(factor.reservation);
   stored->reservation.Shrink(stored->bytes);
   stored->factorization = std::move(factor.factorization);
@@ -57,7 +58,7 @@ FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, ab
           .device = stored.slot->device->info().name,
           .nnz = stored.nnz,
           .has_matrix = stored.has_matrix,
-          .tier = TieredStore::TierOf(stored),
+          .tier = stored.memory->tier,
           .bytes = stored.bytes,
           .create_time = entry.create_time,
           .lease_expire_time = entry.LeaseEnd(now),
@@ -112,7 +113,7 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
   FactorInfo info = Info(*entry, *next, now);
   // Nothing can fail from here on.
   entry->stored.swap(next);
-  events_->OnEviction(TieredStore::TierOf(*next), CacheEviction::kReplaced);
+  events_->OnEviction(next->memory->tier, CacheEviction::kReplaced);
   freed = store_.Detach(*next);
   store_.Attach(*entry->stored, entry->account);
   return info;
@@ -130,7 +131,7 @@ absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
   }
   CachedVersion& stored = *(*entry)->stored;
   store_.Pin(stored);
-  events_->OnHit(TieredStore::TierOf(stored));
+  events_->OnHit(stored.memory->tier);
   handles_.Reschedule(**entry, [&] { ++(*entry)->uses; });
   return Pin(this, (*entry)->stored);
 }
@@ -195,7 +196,7 @@ std::vector<FactorInfo> FactorCache::List(std::string_view tenant, std::string_v
 
 ChargedMemory FactorCache::RemoveEntry(const CachedVersion& version, Removal cause) noexcept {
   const std::unique_ptr<Entry> entry = handles_.Remove(version.handle, cause);
-  events_->OnEviction(TieredStore::TierOf(version), EvictionOf(cause));
+  events_->OnEviction(version.memory->tier, EvictionOf(cause));
   request_ids_.Remove(entry->tenant, entry->request_id, entry->handle);
   return store_.Detach(*entry->stored);
 }
@@ -228,7 +229,7 @@ std::vector<ChargedMemory> FactorCache::SweepLostDevices() {
   for (const auto& slot : pool_->slots()) {
     if (slot->on_host() || slot->device->healthy()) continue;
     MutexLock lock(&store_.mutex());
-    const auto& lost = store_.VersionsOn(*slot);
+    const auto& lost = store_.MemoryOf(*slot).versions;
     freed.reserve(freed.size() + lost.size());
     while (!lost.empty()) {
       freed.push_back(RemoveEntry(*lost.front(), Removal::kDeviceLost));
@@ -308,7 +309,7 @@ void FactorCache::Unpin(std::shared_ptr<CachedVersion> stored) noexcept {
 absl::StatusOr<FactorCache::Pin> AcquireSingle(FactorCache& cache, const std::string& tenant,
                                                const Handle& handle) {
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, cache.Acquire(tenant, handle));
-  if (!pin.summary().batch) return pin;
+  if (pin.summary().kind() != FactorKind::kBatch) return pin;
   return absl::FailedPreconditionError(
       "the handle belongs to a batch, and only Solve, Refactorize and GetFactors accept batches: "
       "send the handle of a single matrix");

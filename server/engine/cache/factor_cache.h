@@ -199,11 +199,11 @@ class FactorCache : private TieredStore::Owner {
 
   // Returns the contents of the tiers, indexed by Tier. Does not include replaced and released
   // versions that calls still use.
-  std::array<TierState, 2> tiers() const { return store_.tiers(); }
+  TierStates tiers() const { return store_.tiers(); }
   size_t size() const;
 
  private:
-  static std::shared_ptr<CachedVersion> MakeVersion(NewFactor factor);
+  std::shared_ptr<CachedVersion> MakeVersion(NewFactor factor);
   // Returns the entry if the handle belongs to the tenant and is alive at `now`. Otherwise returns
   // NOT_FOUND and sets `*miss` to the cause. An entry that was lost with its device counts as
   // removed.

@@ -3,6 +3,7 @@
 #include "server/engine/cache/tenant_loads.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace {
 // Number of tenants that are copied at a time while the mutex is held.
 constexpr size_t kPage = 64;
 
-int64_t Bytes(const TenantLoad& load) { return load.bytes[0] + load.bytes[1]; }
+int64_t Bytes(const TenantLoad& load) { return std::reduce(load.bytes.begin(), load.bytes.end()); }
 
 }  // namespace
 
@@ -82,10 +83,9 @@ TenantLoad TenantLoads::Of(std::string_view tenant) const {
 }
 
 TenantLoad TenantLoads::Copy(const Loads::value_type& load) {
-  return {.tenant = load.first,
-          .factors = load.second.factors,
-          .bytes = {load.second.bytes[0], load.second.bytes[1]},
-          .calls = load.second.calls};
+  TenantLoad copy{.tenant = load.first, .factors = load.second.factors, .calls = load.second.calls};
+  std::copy(load.second.bytes.begin(), load.second.bytes.end(), copy.bytes.begin());
+  return copy;
 }
 
 }  // namespace crout

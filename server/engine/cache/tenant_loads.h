@@ -24,9 +24,9 @@ namespace crout {
 // moments.
 struct TenantLoad {
   std::string tenant;
-  int64_t factors = 0;              // cached factors that List() includes
-  std::array<int64_t, 2> bytes{0};  // bytes of all cached factors, indexed by Tier
-  int64_t calls = 0;                // calls that have not ended
+  int64_t factors = 0;                      // cached factors that List() includes
+  std::array<int64_t, kTierCount> bytes{};  // bytes of all cached factors, indexed by Tier
+  int64_t calls = 0;                        // calls that have not ended
 };
 
 // Thread-safe. A tenant has a load as long as an account of it exists. A count costs an atomic
@@ -35,7 +35,7 @@ struct TenantLoad {
 class TenantLoads {
   struct Load {
     std::atomic<int64_t> factors = 0;
-    std::array<std::atomic<int64_t>, 2> bytes = {0, 0};
+    std::array<std::atomic<int64_t>, kTierCount> bytes{};
     std::atomic<int64_t> calls = 0;
     size_t accounts = 0;  // guarded by the mutex
   };

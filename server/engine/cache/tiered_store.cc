@@ -55,27 +55,27 @@ uint64_t PartsChecksum(const FactorParts& parts) {
 
 TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
                          Owner* owner)
-    : pool_(pool),
-      host_memory_(host_memory),
-      events_(events),
-      owner_(owner),
-      pressure_(new Mutex[pool->slots().size() + 1]),
-      memories_(pool->slots().size() + 1) {}
-
-Tier TieredStore::TierOf(const CachedVersion& version) {
-  return MemoryOf(version) == kHost ? Tier::kHost : Tier::kDevice;
+    : pool_(pool), events_(events), owner_(owner), memories_(pool->slots().size() + 1) {
+  host().tier = Tier::kHost;
+  host().budget = &pool->host_budget();
+  host().copy_in = [host_memory](const CachedVersion& from) {
+    DeviceSlot& slot = *from.slot;
+    MutexLock lock(&slot.transfer_mutex);
+    return CopyToHost(*slot.transfer_context, from.factorization.parts, *host_memory);
+  };
+  host().copy_out = CopyToDevice;
+  for (const auto& slot : pool->slots()) {
+    if (slot->on_host()) continue;
+    TierMemory& memory = MemoryOf(*slot);
+    memory.slot = slot.get();
+    memory.budget = slot->budget;
+    memory.below = &host();
+  }
 }
 
 bool TieredStore::IsLost(const CachedVersion& version) {
-  return TierOf(version) == Tier::kDevice && !version.slot->device->healthy();
-}
-
-size_t TieredStore::MemoryOf(const CachedVersion& version) {
-  return version.resident ? MemoryOf(*version.slot) : kHost;
-}
-
-size_t TieredStore::MemoryOf(const DeviceSlot& slot) {
-  return slot.on_host() ? kHost : static_cast<size_t>(slot.index) + 1;
+  const DeviceSlot* const slot = version.memory->slot;
+  return slot != nullptr && !slot->device->healthy();
 }
 
 void TieredStore::Attach(CachedVersion& version, TenantLoads::Account& account) noexcept {
@@ -109,29 +109,27 @@ ChargedMemory TieredStore::Unpin(CachedVersion& version) noexcept {
   return ReleaseIfUnused(version);
 }
 
-const std::list<CachedVersion*>& TieredStore::VersionsOn(const DeviceSlot& slot) const {
-  return memories_[MemoryOf(slot)].versions;
-}
-
 void TieredStore::AddToMemory(CachedVersion& version) noexcept {
-  Memory& memory = memories_[MemoryOf(version)];
+  TierMemory& memory = *version.memory;
   version.attached.Link(memory.versions);
   memory.bytes += version.bytes;
-  version.account->AddBytes(TierOf(version), static_cast<int64_t>(version.bytes));
+  version.account->AddBytes(memory.tier, static_cast<int64_t>(version.bytes));
 }
 
 void TieredStore::RemoveFromMemory(CachedVersion& version) noexcept {
   RemoveFromIdle(version);
-  Memory& memory = memories_[MemoryOf(version)];
+  TierMemory& memory = *version.memory;
   version.attached.Unlink(memory.versions);
   memory.bytes -= version.bytes;
-  version.account->AddBytes(TierOf(version), -static_cast<int64_t>(version.bytes));
+  version.account->AddBytes(memory.tier, -static_cast<int64_t>(version.bytes));
 }
 
-void TieredStore::Move(CachedVersion& version, absl::FunctionRef<void()> change) noexcept {
+void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& copy) noexcept {
   const bool attached = version.account != nullptr;
   if (attached) RemoveFromMemory(version);
-  change();
+  std::swap(version.reservation, copy.reservation);
+  std::swap(version.factorization.parts, copy.parts);
+  version.memory = &to;
   if (attached) AddToMemory(version);
 }
 
@@ -139,30 +137,29 @@ ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
   RemoveFromIdle(version);
   if (version.pins > 0 || version.moving) return {};
   if (version.account == nullptr) {
-    const bool on_host = MemoryOf(version) == kHost;
-    return {.slot = on_host ? nullptr : version.slot,
+    return {.slot = version.memory->slot,
             .reservation = std::move(version.reservation),
             .parts = std::move(version.factorization.parts),
             .record = RemoveRecord(version)};
   }
-  Memory& memory = memories_[MemoryOf(version)];
+  TierMemory& memory = *version.memory;
   version.idle.Link(memory.idle);
   memory.idle_bytes += version.bytes;
-  PublishIdleBytes(MemoryOf(version));
+  PublishIdleBytes(memory);
   return {};
 }
 
 void TieredStore::RemoveFromIdle(CachedVersion& version) noexcept {
   if (!version.idle.linked()) return;
-  Memory& memory = memories_[MemoryOf(version)];
+  TierMemory& memory = *version.memory;
   version.idle.Unlink(memory.idle);
   memory.idle_bytes -= version.bytes;
-  PublishIdleBytes(MemoryOf(version));
+  PublishIdleBytes(memory);
 }
 
-void TieredStore::PublishIdleBytes(size_t memory) noexcept {
+void TieredStore::PublishIdleBytes(const TierMemory& memory) noexcept {
   for (const auto& slot : pool_->slots()) {
-    if (MemoryOf(*slot) == memory) slot->idle_bytes = memories_[memory].idle_bytes;
+    if (&MemoryOf(*slot) == &memory) slot->idle_bytes = memory.idle_bytes;
   }
 }
 
@@ -175,41 +172,42 @@ std::shared_ptr<const IterationRecord> TieredStore::RemoveRecord(CachedVersion& 
 }
 
 absl::StatusOr<Reservation> TieredStore::ReserveOnDevice(DeviceSlot& slot, size_t bytes) {
-  return Reserve(&slot, *slot.budget, MemoryOf(slot), bytes);
+  return Reserve(&slot, MemoryOf(slot), bytes);
 }
 
 absl::StatusOr<Reservation> TieredStore::ReserveOnHost(size_t bytes) {
-  return Reserve(/*slot=*/nullptr, pool_->host_budget(), kHost, bytes);
+  return Reserve(/*slot=*/nullptr, host(), bytes);
 }
 
 size_t TieredStore::EvictableBytes(const DeviceSlot& slot) const {
   MutexLock lock(&mutex_);
-  return memories_[MemoryOf(slot)].idle_bytes;
+  return MemoryOf(slot).idle_bytes;
 }
 
 absl::Status TieredStore::CheckReachable(DeviceSlot& slot, size_t bytes) const {
   const MemoryBudget& budget = *slot.budget;
   MutexLock lock(&mutex_);
-  const size_t idle = memories_[MemoryOf(slot)].idle_bytes;
+  const size_t idle = MemoryOf(slot).idle_bytes;
   if (budget.limit() - budget.reserved() + idle >= bytes) return absl::OkStatus();
   return ExhaustedStatus(&slot, bytes, budget);
 }
 
-absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, MemoryBudget& budget,
-                                                 size_t memory, size_t bytes) {
+absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& memory,
+                                                 size_t bytes) {
+  MemoryBudget& budget = *memory.budget;
   if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
   owner_->RemoveEnded(slot);  // Expired factors go before idle ones.
-  if (memory == kHost) DropRecords(bytes);
-  MutexLock lock(&pressure_[memory]);
+  if (&memory == &host()) DropRecords(bytes);
+  MutexLock lock(&memory.pressure);
   while (true) {
     if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
     CROUT_ASSIGN_OR_RETURN(const std::shared_ptr<CachedVersion> victim,
-                           SelectVictim(slot, budget, memory, bytes));
+                           SelectVictim(slot, memory, bytes));
     if (victim == nullptr) continue;  // Enough bytes have become free in the meantime.
-    if (memory == kHost) {
-      Drop(victim);
+    if (memory.below != nullptr) {
+      Demote(victim, *memory.below);
     } else {
-      Demote(victim);
+      Drop(victim);
     }
   }
 }
@@ -221,7 +219,7 @@ void TieredStore::DropRecords(size_t bytes) {
   MutexLock lock(&mutex_);
   size_t free = budget.limit() - budget.reserved();
   // Keep the records if dropping them and all idle factors would not make enough room.
-  if (free + memories_[kHost].idle_bytes + record_bytes_ < bytes) return;
+  if (free + host().idle_bytes + record_bytes_ < bytes) return;
   while (free < bytes && !records_.empty()) {
     dropped.push_back(RemoveRecord(*records_.front()));
     free += dropped.back()->reservation.bytes();
@@ -229,15 +227,14 @@ void TieredStore::DropRecords(size_t bytes) {
 }
 
 absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(DeviceSlot* slot,
-                                                                         const MemoryBudget& budget,
-                                                                         size_t memory,
+                                                                         TierMemory& memory,
                                                                          size_t bytes) {
   MutexLock lock(&mutex_);
-  const Memory& full = memories_[memory];
-  const size_t reachable = budget.limit() - budget.reserved() + full.idle_bytes;
+  const MemoryBudget& budget = *memory.budget;
+  const size_t reachable = budget.limit() - budget.reserved() + memory.idle_bytes;
   if (reachable < bytes) return ExhaustedStatus(slot, bytes, budget);
-  if (full.idle.empty()) return nullptr;
-  CachedVersion& victim = *full.idle.front();
+  if (memory.idle.empty()) return nullptr;
+  CachedVersion& victim = *memory.idle.front();
   RemoveFromIdle(victim);
   victim.moving = true;
   victim.used_while_moving = false;
@@ -253,45 +250,38 @@ void TieredStore::Drop(const std::shared_ptr<CachedVersion>& victim) {
   freed = idle ? owner_->RemoveEntry(*victim, Removal::kEvicted) : ReleaseIfUnused(*victim);
 }
 
-void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim) {
-  ChargedMemory copy;  // The host copy; after the swap below, the parts from the device.
+void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below) {
+  ChargedMemory copy;  // After Move(), the parts from the memory above.
   uint64_t checksum = 0;
-  const absl::Status copied = CatchBadAlloc([&] { return CopyToHost(*victim, &copy, &checksum); });
+  const absl::Status copied =
+      CatchBadAlloc([&] { return CopyBelow(*victim, below, &copy, &checksum); });
 
   ChargedMemory freed;
   MutexLock lock(&mutex_);
   victim->moving = false;
   const bool idle = victim->account != nullptr && !victim->used_while_moving;
   if (idle && !copied.ok()) {
-    const bool lost = !victim->slot->device->healthy();
+    const bool lost = IsLost(*victim);
     freed = owner_->RemoveEntry(*victim, lost ? Removal::kDeviceLost : Removal::kEvicted);
     return;
   }
   if (idle) {
-    events_->OnEviction(Tier::kDevice, CacheEviction::kPressure);
-    Move(*victim, [&] {
-      std::swap(victim->reservation, copy.reservation);
-      std::swap(victim->factorization.parts, copy.parts);
-      victim->checksum = checksum;
-      victim->resident = false;
-    });
+    events_->OnEviction(victim->memory->tier, CacheEviction::kPressure);
+    Move(*victim, below, copy);
+    victim->checksum = checksum;
+    victim->resident = false;
   }
   freed = ReleaseIfUnused(*victim);
 }
 
-absl::Status TieredStore::CopyToHost(const CachedVersion& from, ChargedMemory* to,
-                                     uint64_t* checksum) {
+absl::Status TieredStore::CopyBelow(const CachedVersion& from, TierMemory& below, ChargedMemory* to,
+                                    uint64_t* checksum) {
   if (from.factorization.parts.is_fixed()) {  // checked before other factors make room for the copy
     return absl::FailedPreconditionError(
         "this factor cannot be copied: it is usable only on its device");
   }
-  CROUT_ASSIGN_OR_RETURN(to->reservation, ReserveOnHost(from.bytes));
-  {
-    DeviceSlot& slot = *from.slot;
-    MutexLock lock(&slot.transfer_mutex);
-    CROUT_ASSIGN_OR_RETURN(to->parts, crout::CopyToHost(*slot.transfer_context,
-                                                        from.factorization.parts, *host_memory_));
-  }
+  CROUT_ASSIGN_OR_RETURN(to->reservation, Reserve(below.slot, below, from.bytes));
+  CROUT_ASSIGN_OR_RETURN(to->parts, below.copy_in(from));
   *checksum = PartsChecksum(to->parts);
   return absl::OkStatus();
 }
@@ -316,16 +306,14 @@ absl::StatusOr<const Factorization*> TieredStore::MakeResident(CachedVersion& ve
   Stopwatch stopwatch;
   CROUT_RETURN_IF_ERROR(CheckHostCopy(version));
   ChargedMemory charged;
-  CROUT_ASSIGN_OR_RETURN(charged.parts, CopyToDevice(context, version.factorization.parts));
+  CROUT_ASSIGN_OR_RETURN(charged.parts,
+                         version.memory->copy_out(context, version.factorization.parts));
   reservation.Shrink(version.bytes);
   charged.reservation = std::move(reservation);
   {
     MutexLock lock(&mutex_);
-    Move(version, [&] {
-      std::swap(version.reservation, charged.reservation);
-      std::swap(version.factorization.parts, charged.parts);
-      version.resident = true;
-    });
+    Move(version, MemoryOf(*version.slot), charged);
+    version.resident = true;
   }
   events_->OnPromotion(stopwatch.Lap());
   *promoted = true;
@@ -357,14 +345,13 @@ absl::Status TieredStore::CheckHostCopy(CachedVersion& version) {
       kReasonDataLoss);
 }
 
-std::array<TierState, 2> TieredStore::tiers() const {
-  std::array<TierState, 2> tiers;
+TierStates TieredStore::tiers() const {
+  TierStates tiers;
   MutexLock lock(&mutex_);
-  for (size_t i = 0; i < memories_.size(); ++i) {
-    const Tier tier = i == kHost ? Tier::kHost : Tier::kDevice;
-    TierState& state = tiers[static_cast<size_t>(tier)];
-    state.entries += static_cast<int64_t>(memories_[i].versions.size());
-    state.bytes += static_cast<int64_t>(memories_[i].bytes);
+  for (const TierMemory& memory : memories_) {
+    TierState& state = tiers[static_cast<size_t>(memory.tier)];
+    state.entries += static_cast<int64_t>(memory.versions.size());
+    state.bytes += static_cast<int64_t>(memory.bytes);
   }
   return tiers;
 }

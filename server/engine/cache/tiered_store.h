@@ -8,12 +8,11 @@
 #ifndef CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 #define CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -26,16 +25,15 @@
 #include "server/engine/cache/cached_version.h"
 #include "server/engine/cache/removal.h"
 #include "server/engine/cache/tenant_loads.h"
+#include "server/engine/cache/tier_memory.h"
 #include "server/engine/scheduling/device_pool.h"
 
 namespace crout {
 
-struct CachedVersion;
-
 // Memory with its reservation. Members are destroyed in reverse order, so that the memory is freed
 // before the budget counts it as free.
 struct ChargedMemory {
-  DeviceSlot* slot = nullptr;  // device of the memory; null: host memory
+  DeviceSlot* slot = nullptr;  // device of the memory; null: not the memory of a device
   Reservation reservation;
   FactorParts parts;
   std::shared_ptr<const IterationRecord> record;
@@ -67,7 +65,9 @@ class TieredStore {
   // held while bytes are copied.
   Mutex& mutex() const ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
 
-  static Tier TierOf(const CachedVersion& version);
+  // Returns the memory of the slot's device. A new version is in it.
+  TierMemory& MemoryOf(const DeviceSlot& slot) { return memories_[IndexOf(slot)]; }
+  const TierMemory& MemoryOf(const DeviceSlot& slot) const { return memories_[IndexOf(slot)]; }
   // Returns true if the version was lost with its device.
   static bool IsLost(const CachedVersion& version);
 
@@ -86,9 +86,6 @@ class TieredStore {
   ChargedMemory Detach(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes a pin. Returns the memory if this was the last pin of a detached version.
   ChargedMemory Unpin(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the attached versions in the memory of the slot's device.
-  const std::list<CachedVersion*>& VersionsOn(const DeviceSlot& slot) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Reserves bytes from the budget of the slot. Evicts idle versions there until the bytes fit,
   // least recently used first. Blocks while factors are copied to host memory; on a thread of the
@@ -118,28 +115,20 @@ class TieredStore {
   using ReadParts = absl::FunctionRef<absl::Status(const FactorParts& parts)>;
   absl::StatusOr<bool> ReadIfOnHost(CachedVersion& version, ReadParts read);
 
-  // Returns the number and the bytes of the attached versions, indexed by Tier.
-  std::array<TierState, 2> tiers() const;
+  // Returns the number and the bytes of the attached versions.
+  TierStates tiers() const;
 
  private:
-  // The attached versions in one memory.
-  struct Memory {
-    std::list<CachedVersion*> versions;
-    size_t bytes = 0;
-    // Idle versions, least recently used first.
-    std::list<CachedVersion*> idle;
-    size_t idle_bytes = 0;
-  };
-  // Index of host memory in memories_. The memory of device i has the index i + 1.
-  static constexpr size_t kHost = 0;
-
-  static size_t MemoryOf(const CachedVersion& version);
-  static size_t MemoryOf(const DeviceSlot& slot);
+  // Index in memories_ of the memory of the slot's device.
+  static size_t IndexOf(const DeviceSlot& slot) {
+    return slot.on_host() ? 0 : static_cast<size_t>(slot.index) + 1;
+  }
+  TierMemory& host() { return memories_.front(); }
 
   void AddToMemory(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFromMemory(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Runs `change`, which changes the memory that the version is in, and updates the lists.
-  void Move(CachedVersion& version, absl::FunctionRef<void()> change) noexcept
+  // Moves the version to the memory `to`. Exchanges its reservation and parts with those of `copy`.
+  void Move(CachedVersion& version, TierMemory& to, ChargedMemory& copy) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Call it after the pins, the account or the memory of a version have changed. Lists the version
   // as idle if nothing uses it. Returns its memory if it cannot be used again.
@@ -147,44 +136,40 @@ class TieredStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFromIdle(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Updates DeviceSlot::idle_bytes of the slots that use this memory.
-  void PublishIdleBytes(size_t memory) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PublishIdleBytes(const TierMemory& memory) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes the version's iteration record from the records that can be dropped.
   std::shared_ptr<const IterationRecord> RemoveRecord(CachedVersion& version) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, MemoryBudget& budget, size_t memory,
-                                      size_t bytes);
+  // `slot` is the slot of the job that needs the bytes; null: it needs them in host memory.
+  absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes);
   // Drops iteration records until `bytes` are free in the host budget or no record remains. Drops
   // none if that would not suffice even with all idle host versions.
   void DropRecords(size_t bytes);
   // Selects the least recently used idle version of the memory and marks it as moving. Returns null
   // if no version is idle but the free bytes suffice. Returns RESOURCE_EXHAUSTED if evicting all
   // idle versions would not make room for `bytes`.
-  absl::StatusOr<std::shared_ptr<CachedVersion>> SelectVictim(DeviceSlot* slot,
-                                                              const MemoryBudget& budget,
-                                                              size_t memory, size_t bytes);
+  absl::StatusOr<std::shared_ptr<CachedVersion>> SelectVictim(DeviceSlot* slot, TierMemory& memory,
+                                                              size_t bytes);
   // Removes the entry of a selected version, unless the version was used in the meantime.
   void Drop(const std::shared_ptr<CachedVersion>& victim);
-  // Moves a selected version to host memory, unless it was used in the meantime. Removes its entry
-  // if the copy fails.
-  void Demote(const std::shared_ptr<CachedVersion>& victim);
-  absl::Status CopyToHost(const CachedVersion& from, ChargedMemory* to, uint64_t* checksum);
+  // Moves a selected version to the memory `below`, unless it was used in the meantime. Removes its
+  // entry if the copy fails.
+  void Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below);
+  absl::Status CopyBelow(const CachedVersion& from, TierMemory& below, ChargedMemory* to,
+                         uint64_t* checksum);
   // Verifies the checksum of a host copy. On a mismatch, drops the factor and returns DATA_LOSS.
   // Requires the mutex `promotion` of the version.
   absl::Status CheckHostCopy(CachedVersion& version);
 
   // Constant after construction.
   DevicePool* const pool_;
-  MemoryResource* const host_memory_;
   CacheEvents* const events_;
   Owner* const owner_;
-  // One mutex for each memory, held by the call that evicts from it. Another call then waits for
-  // the memory that is being freed, instead of finding nothing idle. Lock order: a device's mutex,
-  // the host's mutex, mutex_.
-  const std::unique_ptr<Mutex[]> pressure_;
+  // Host memory, then the memory of each device.
+  std::deque<TierMemory> memories_;
 
   mutable Mutex mutex_;
-  std::vector<Memory> memories_ ABSL_GUARDED_BY(mutex_);
   // Versions with an iteration record, oldest first.
   std::list<CachedVersion*> records_ ABSL_GUARDED_BY(mutex_);
   size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them

@@ -81,25 +81,32 @@ absl::StatusOr<std::unique_ptr<FactorDownload>> FactorDownload::Create(
   CROUT_ASSIGN_OR_RETURN(FactorInfo info, DescribePinned(engine, tenant, handle, pin));
   std::unique_ptr<FactorDownload> made(new FactorDownload(engine, std::move(pin), std::move(info)));
   const FactorSummary& factor = made->info().summary;
-  if (factor.batch) {
+  const FactorKind kind = factor.kind();
+  if (kind == FactorKind::kBatch) {
     CROUT_RETURN_IF_ERROR(made->SelectMembers(request.range));
-  } else if (request.range.first != 0 || request.range.count != 0) {
+    CROUT_ASSIGN_OR_RETURN(made->bytes_, BatchDownloadBytes(factor.batch->extent, made->range_));
+    return made;
+  }
+  if (request.range.first != 0 || request.range.count != 0) {
     return BadField(request.range.first != 0 ? "first" : "count",
                     "the handle belongs to a single matrix, without members: leave it unset");
   }
-  if (factor.sparse) {
+  if (kind == FactorKind::kSparse) {
     if (!request.take_sparse) {
       return absl::FailedPreconditionError("the factor is sparse: set take_sparse in the request");
     }
     CROUT_RETURN_IF_ERROR(made->SelectMethod());
   }
-  if (!factor.batch && !factor.has_factors()) {
+  if (!factor.has_factors()) {
     return WithReason(absl::FailedPreconditionError(
                           absl::StrCat("there are no factors to download: the matrix is singular, ",
                                        DescribeSingularity(factor))),
                       kReasonSingular);
   }
-  CROUT_ASSIGN_OR_RETURN(made->bytes_, made->BytesOf());
+  CROUT_ASSIGN_OR_RETURN(made->bytes_,
+                         kind == FactorKind::kSparse
+                             ? SparseDownloadBytes(*made->method_, factor, made->slot().on_host())
+                             : DenseBytes(factor));
   return made;
 }
 
@@ -129,36 +136,35 @@ absl::Status FactorDownload::SelectMembers(const MemberRange& requested) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> FactorDownload::BytesOf() const {
-  const FactorSummary& factor = info().summary;
-  if (factor.batch) return BatchDownloadBytes(factor.batch->extent, range_);
-  if (factor.sparse) return SparseDownloadBytes(*method_, factor, slot().on_host());
-  return DenseBytes(factor);
-}
-
 absl::Status FactorDownload::Copy(ExecutionContext* context, const FactorParts& parts) {
   MemoryResource& memory = engine_.host_memory;
   const FactorSummary& factor = info().summary;
-  if (factor.batch) {
-    CROUT_ASSIGN_OR_RETURN(batch_,
-                           DownloadMembers(context, parts, factor.batch->extent, range_, memory));
-  } else if (factor.sparse) {
-    CROUT_ASSIGN_OR_RETURN(sparse_, DownloadSparse(context, *method_, factor, parts, memory));
-  } else {
-    CROUT_ASSIGN_OR_RETURN(dense_, context == nullptr ? CopyForDownload(parts, memory)
-                                                      : CopyForDownload(*context, parts, memory));
+  switch (factor.kind()) {
+    case FactorKind::kBatch: {
+      CROUT_ASSIGN_OR_RETURN(BatchDownload batch,
+                             DownloadMembers(context, parts, factor.batch->extent, range_, memory));
+      extent_ = batch.extent;
+      data_ = std::move(batch.bytes);
+      break;
+    }
+    case FactorKind::kSparse: {
+      CROUT_ASSIGN_OR_RETURN(data_, DownloadSparse(context, *method_, factor, parts, memory));
+      break;
+    }
+    case FactorKind::kDense: {
+      CROUT_ASSIGN_OR_RETURN(dense_, context == nullptr ? CopyForDownload(parts, memory)
+                                                        : CopyForDownload(*context, parts, memory));
+      data_ = dense_.Take(kLuPart);
+      // The reservation also covers the header, which grows with the order.
+      return absl::OkStatus();
+    }
   }
+  reservation_.Shrink(BlockBytes(data_.size()));
   return absl::OkStatus();
 }
 
 std::shared_ptr<const ReplyData> FactorDownload::TakeReply() {
-  const FactorSummary& factor = info().summary;
-  if (!factor.batch && !factor.sparse) {
-    return MakeReply(std::move(reservation_), dense_.Take(kLuPart));
-  }
-  Buffer bytes = factor.batch ? std::move(batch_.bytes) : std::move(sparse_);
-  reservation_.Shrink(BlockBytes(bytes.size()));
-  return MakeReply(std::move(reservation_), std::move(bytes));
+  return MakeReply(std::move(reservation_), std::move(data_));
 }
 
 }  // namespace crout

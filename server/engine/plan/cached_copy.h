@@ -90,25 +90,23 @@ class FactorDownload final : public CachedCopy {
                                                                 const Handle& handle,
                                                                 FactorCache::Pin pin,
                                                                 const DownloadRequest& request);
-  // The reservation also covers the header of a dense factor, which grows with the order.
   std::shared_ptr<const ReplyData> TakeReply() override;
-  // The parts of a dense factor, after the copy.
+  // The parts of a dense factor without L and U, after the copy.
   const FactorParts& dense() const { return dense_; }
   // The extent of the members of a batch, after the copy.
-  const BatchExtent& extent() const { return batch_.extent; }
+  const BatchExtent& extent() const { return extent_; }
 
  private:
   using CachedCopy::CachedCopy;
   absl::Status Copy(ExecutionContext* context, const FactorParts& parts) override;
-  absl::StatusOr<size_t> BytesOf() const;
   absl::Status SelectMethod();
   absl::Status SelectMembers(const MemberRange& requested);
 
   const SparseLu* method_ = nullptr;  // set for a sparse factor
   MemberRange range_;                 // set for a batch
   FactorParts dense_;
-  Buffer sparse_;
-  BatchDownload batch_;
+  BatchExtent extent_;
+  Buffer data_;  // L and U
 };
 
 }  // namespace crout

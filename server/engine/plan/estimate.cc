@@ -46,7 +46,7 @@ absl::StatusOr<FactorCache::Pin> AcquireSparse(Engine& engine, const std::string
                                                const Handle& handle, const std::string& device) {
   CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, AcquireSingle(engine.cache, tenant, handle));
   CROUT_RETURN_IF_ERROR(CheckDeviceOf(device, pin, "options.device"));
-  if (pin.summary().sparse) return pin;
+  if (pin.summary().kind() == FactorKind::kSparse) return pin;
   return FieldError(absl::StatusCode::kFailedPrecondition, "handle",
                     "of a dense matrix: set n in place of the handle");
 }

@@ -40,7 +40,7 @@ class MatrixFactorAndSolve final : public JobPlan<FactorAndSolution>,
   double PredictSeconds() override { return factor_->PredictSeconds() + solve_->PredictSeconds(); }
   int64_t columns() override { return factor_->upload().shape().rows; }
   BatchForm<FactorAndSolution>* batch_form() override {
-    return factor_->batched() ? this : nullptr;
+    return factor_->batch_form() != nullptr ? this : nullptr;
   }
   absl::StatusOr<std::optional<FactorAndSolution>> FindSingular() override;
   absl::StatusOr<FactorAndSolution> Run(ExecutionContext& context, const JobControl& control,
@@ -62,6 +62,7 @@ class MatrixFactorAndSolve final : public JobPlan<FactorAndSolution>,
   // Returns the result for a factor that cannot solve systems.
   static FactorAndSolution Unsolved(NewFactor factor) {
     FactorAndSolution result;
+    ShrinkToFactor(factor);
     result.factor = std::move(factor);
     result.unsolved = CheckSolvable(result.factor.factorization.summary);
     return result;
@@ -102,8 +103,7 @@ absl::StatusOr<std::unique_ptr<MatrixFactorAndSolve>> MatrixFactorAndSolve::Crea
                                                 factor.may_become_sparse()};
                         },
                         absl::StatusCode::kInvalidArgument));
-  if (factor.batched()) plan->solve_->EnableBatching();
-  factor.AllowFloat64Refactor();
+  if (factor.batch_form() != nullptr) plan->solve_->EnableBatching();
   if (factor.upload().needs_parsing() && !plan->solve_->upload().needs_parsing()) {
     // B is admitted before the text of A has been read completely. Run() checks that A has the
     // expected order.
@@ -112,22 +112,20 @@ absl::StatusOr<std::unique_ptr<MatrixFactorAndSolve>> MatrixFactorAndSolve::Crea
   return plan;
 }
 
-absl::Status MatrixFactorAndSolve::AddToBatch(ExecutionContext& /*context*/,
-                                              DynamicBatchSystem& system,
-                                              CallTimings& /*timings*/) {
+absl::Status MatrixFactorAndSolve::AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
+                                              CallTimings& timings) {
   CROUT_RETURN_IF_ERROR(CheckRhs());
-  factor_->AddToBatch(system);
+  CROUT_RETURN_IF_ERROR(factor_->AddToBatch(context, system, timings));
   return solve_->AddToBatch(system);
 }
 
 absl::StatusOr<FactorAndSolution> MatrixFactorAndSolve::ExtractFromBatch(
     DynamicBatchSystem& system, const DynamicBatchTimings& batch, CallTimings& timings) {
-  timings.factor += batch.factor;
   timings.solve += batch.solve;
-  NewFactor factor = factor_->ExtractFromBatch(system, batch.factor);
-  if (factor.factorization.summary.info != 0) return Unsolved(std::move(factor));
   FactorAndSolution result;
-  result.factor = std::move(factor);
+  CROUT_ASSIGN_OR_RETURN(static_cast<FactorResult&>(result),
+                         factor_->ExtractFromBatch(system, batch, timings));
+  if (result.factor.factorization.summary.info != 0) return Unsolved(std::move(result.factor));
   result.solution =
       solve_->ExtractFromBatch(system, result.factor.factorization.summary, batch.solve);
   return result;
@@ -144,15 +142,10 @@ absl::StatusOr<FactorAndSolution> MatrixFactorAndSolve::Run(ExecutionContext& co
                                                             const JobControl& control,
                                                             CallTimings& timings) {
   CROUT_RETURN_IF_ERROR(CheckRhs());
-  CROUT_ASSIGN_OR_RETURN(NewFactor factor,
-                         factor_->Factor(context, control.stop_factoring, timings));
-  if (factor.factorization.summary.info > 0) {
-    ShrinkToFactor(factor);
-    return Unsolved(std::move(factor));
-  }
   FactorAndSolution result;
-  result.factor = std::move(factor);
+  CROUT_ASSIGN_OR_RETURN(result.factor, factor_->Factor(context, control.stop_factoring, timings));
   const Factorization& factorization = result.factor.factorization;
+  if (factorization.summary.info > 0) return Unsolved(std::move(result.factor));
   const Float64FactorFunction make_float64_factor = [&]() -> absl::StatusOr<const Factorization*> {
     CROUT_RETURN_IF_ERROR(
         factor_->RefactorInFloat64(context, control.stop_factoring, timings, result.factor));

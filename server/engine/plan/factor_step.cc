@@ -20,7 +20,6 @@
 #include "server/engine/plan/singular_matrix.h"
 
 namespace crout {
-
 namespace {
 
 // Error for a request that names the batch method but cannot be batched.
@@ -32,6 +31,75 @@ absl::Status NotForBatches() {
 }
 
 }  // namespace
+
+// Dense, in the requested type. An iterative method may start from the factor to be replaced.
+struct FactorStep::Dense final : Kind {
+  Dense(FactorStep& step, FactorizePlan from)
+      : Kind(step, {from.bytes, from.seconds, from.options.algorithm->traits().name}),
+        plan(std::move(from)) {
+    if (plan.options.parameters.start) promotion_bytes = step.last_->promotion_bytes();
+  }
+
+  absl::StatusOr<Factorization> Run(ExecutionContext& context, StopRequested stop,
+                                    CallTimings& timings, KernelTimings& kernel) override {
+    if (plan.options.parameters.start) {
+      Stopwatch watch;
+      bool promoted = false;
+      CROUT_ASSIGN_OR_RETURN(
+          const Factorization* start,
+          step.last_->OnDevice(context, step.memory_.device.Split(promotion_bytes), &promoted));
+      plan.options.parameters.start = start->view();
+      timings.host_to_device += watch.Lap();
+    }
+    // Take the matrix last. On an earlier return, the upload still owns it and waits for copies in
+    // flight.
+    CROUT_ASSIGN_OR_RETURN(Buffer matrix, step.upload_.Take(context, timings));
+    return Factorize(context, plan, std::move(matrix), stop, kernel);
+  }
+
+  FactorizePlan plan;
+};
+
+// Dense, in a lower precision than the requested type.
+struct FactorStep::Mixed final : Kind {
+  Mixed(FactorStep& step, MixedPlan from)
+      : Kind(step,
+             {from.bytes, from.seconds, from.low.options.algorithm->traits().name, from.precision}),
+        plan(std::move(from)) {
+    estimate.bytes.kept = plan.low.bytes.kept;
+    mixed = &plan;
+  }
+
+  absl::StatusOr<Factorization> Run(ExecutionContext& context, StopRequested stop,
+                                    CallTimings& timings, KernelTimings& kernel) override {
+    CROUT_ASSIGN_OR_RETURN(Buffer matrix, step.upload_.Take(context, timings));
+    return FactorizeMixed(context, plan, std::move(matrix), stop, kernel);
+  }
+
+  const MixedPlan plan;
+};
+
+// Sparse, by the plan of SparseChoice.
+struct FactorStep::Sparse final : Kind {
+  Sparse(FactorStep& step, const SparseFactorizePlan& plan)
+      : Kind(step, {plan.bytes, plan.seconds, plan.options.method.lu->name()}) {}
+
+  absl::StatusOr<Factorization> Run(ExecutionContext& context, StopRequested stop,
+                                    CallTimings& timings, KernelTimings& kernel) override {
+    timings.analyze += step.sparse_.seconds();
+    timings.queue -= step.sparse_.seconds();
+    const Factorization* last = nullptr;
+    // The last factor is used only if it is in device memory: promoting it is not worthwhile.
+    if (step.last_ != nullptr && step.last_->promotion_bytes() == 0) {
+      bool promoted = false;
+      CROUT_ASSIGN_OR_RETURN(last, step.last_->OnDevice(context, {}, &promoted));
+    }
+    CROUT_ASSIGN_OR_RETURN(Buffer matrix, step.upload_.Take(context, timings));
+    return step.sparse_.Factor(context, last, std::move(matrix), step.memory_, stop, kernel);
+  }
+};
+
+void FactorStep::PlanSparse() { kind_ = std::make_unique<Sparse>(*this, *sparse_.plan()); }
 
 absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(Engine& engine,
                                                                const MatrixSpec& matrix,
@@ -66,17 +134,16 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(Engine& engine,
 absl::Status FactorStep::ResolveFor(int64_t n) {
   const Device& device = *slot_.device;
   CROUT_RETURN_IF_ERROR(Resolve(request_, device, n, &options_));
-  CROUT_ASSIGN_OR_RETURN(low_, ResolveLow(n));
+  CROUT_RETURN_IF_ERROR(ResolvePrecision(n));
   // Cached factors are prepared for later solves. A low-precision factor is always prepared,
   // because its corrections need many solves.
-  const auto prepare = [&](FactorizeOptions& options) {
-    options.prepare = cached_ || low_
-                          ? FindSolverToPrepare(device, options.algorithm->traits().unit_diagonal,
-                                                options.factor_dtype)
-                          : nullptr;
-  };
-  prepare(options_);
-  if (low_) prepare(*low_);
+  const bool prepare = cached_ || precision_ != FactorPrecision::kFactorType;
+  for (FactorizeOptions* options : {&options_, &first_}) {
+    options->prepare = prepare
+                           ? FindSolverToPrepare(device, options->algorithm->traits().unit_diagonal,
+                                                 options->factor_dtype)
+                           : nullptr;
+  }
   return absl::OkStatus();
 }
 
@@ -92,36 +159,37 @@ absl::Status FactorStep::CheckPrecision(const PackedMatrix& shape) const {
   return refuse("the matrix is in single precision itself: leave the precision out");
 }
 
-absl::StatusOr<std::optional<FactorizeOptions>> FactorStep::ResolveLow(int64_t n) {
+absl::Status FactorStep::ResolvePrecision(int64_t n) {
   precision_ = FactorPrecision::kFactorType;
-  std::optional<FactorizeOptions> low;
+  first_ = options_;
   const DType wide = options_.factor_dtype;
   if (requested_precision_ == RequestedPrecision::kFactorType || RealOf(wide) != DType::kFloat64 ||
       !options_.keep_matrix) {
-    return low;
+    return absl::OkStatus();
   }
-  low = options_;
-  low->factor_dtype = IsComplex(wide) ? DType::kComplex64 : DType::kFloat32;
-  CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, n, &*low));
+  FactorizeOptions low = options_;
+  low.factor_dtype = IsComplex(wide) ? DType::kComplex64 : DType::kFloat32;
+  CROUT_RETURN_IF_ERROR(Resolve(request_, *slot_.device, n, &low));
   if (requested_precision_ == RequestedPrecision::kAuto) {
     const double rcond = last_ == nullptr ? 0 : last_->summary().rcond.value_or(0);
-    precision_ = ChoosePrecision(*slot_.device, *low, options_, n, rcond);
+    precision_ = ChoosePrecision(*slot_.device, low, options_, n, rcond);
   } else {
     precision_ = requested_precision_ == RequestedPrecision::kTf32 ? FactorPrecision::kTf32
                                                                    : FactorPrecision::kSingle;
   }
-  if (precision_ == FactorPrecision::kFactorType) return std::optional<FactorizeOptions>();
-  if (precision_ == FactorPrecision::kTf32 && !low->algorithm->traits().supports_tf32_products) {
+  if (precision_ == FactorPrecision::kFactorType) return absl::OkStatus();
+  if (precision_ == FactorPrecision::kTf32 && !low.algorithm->traits().supports_tf32_products) {
     return BadField("options.precision",
                     absl::StrCat("TF32 products are those of crout_lu on a GPU; device ",
                                  ToAbsl(slot_.device->info().name), " does not offer them",
                                  request_.names_algorithm() ? " by this algorithm" : "",
                                  ": choose the precision single or auto"));
   }
-  low->parameters.tf32_products = precision_ == FactorPrecision::kTf32;
-  const absl::Status taken = CheckParameters(low->algorithm->traits(), low->parameters);
+  low.parameters.tf32_products = precision_ == FactorPrecision::kTf32;
+  const absl::Status taken = CheckParameters(low.algorithm->traits(), low.parameters);
   if (!taken.ok()) return BadField("options.precision", taken.message());
-  return low;
+  first_ = std::move(low);
+  return absl::OkStatus();
 }
 
 bool FactorStep::CanBatch() const {
@@ -132,14 +200,9 @@ bool FactorStep::CanBatch() const {
   }
   const bool small = !request_.names_algorithm() && shape.rows <= engine_.limits.batching_max_order;
   return (named_batch_ || small) && method->traits().types.contains(shape.dtype) &&
-         options_.factor_dtype == shape.dtype && !low_ &&
+         options_.factor_dtype == shape.dtype && precision_ == FactorPrecision::kFactorType &&
          options_.equilibrate != EquilibrateMode::kOn && !request_.condition &&
          !request_.determinant && !request_.parameters;
-}
-
-void FactorStep::EnableBatching() {
-  batched_ = true;
-  upload_.KeepOnHost();
 }
 
 DynamicBatchShape FactorStep::BatchShape() const {
@@ -150,22 +213,12 @@ DynamicBatchShape FactorStep::BatchShape() const {
           .keeps_matrix = options_.keep_matrix};
 }
 
-void FactorStep::AddToBatch(DynamicBatchSystem& system) {
+absl::Status FactorStep::AddToBatch(ExecutionContext& /*context*/, DynamicBatchSystem& system,
+                                    CallTimings& /*timings*/) {
   system.shape = BatchShape();
   system.matrix = upload_.host_matrix();
   system.may_require_scaling = !named_batch_ && options_.equilibrate == EquilibrateMode::kAuto;
-  system.device_bytes += batch_bytes_.device;
-}
-
-NewFactor FactorStep::ExtractFromBatch(DynamicBatchSystem& system, double seconds) {
-  NewFactor factor = MakeNewFactor(std::move(system.made), seconds);
-  ShrinkToFactor(factor);
-  return factor;
-}
-
-absl::Status FactorStep::AddToBatch(ExecutionContext& /*context*/, DynamicBatchSystem& system,
-                                    CallTimings& /*timings*/) {
-  AddToBatch(system);
+  system.device_bytes += batch_bytes_;
   return absl::OkStatus();
 }
 
@@ -173,7 +226,9 @@ absl::StatusOr<FactorResult> FactorStep::ExtractFromBatch(DynamicBatchSystem& sy
                                                           const DynamicBatchTimings& batch,
                                                           CallTimings& timings) {
   timings.factor += batch.factor;
-  return FactorResult{ExtractFromBatch(system, batch.factor), nullptr};
+  FactorResult result{MakeNewFactor(std::move(system.made), batch.factor), nullptr};
+  ShrinkToFactor(result.factor);
+  return result;
 }
 
 absl::Status FactorStep::CheckKind() const {
@@ -186,8 +241,9 @@ SparseChoiceInput FactorStep::ChoiceInput() const {
   // An explicit lower precision requires a dense factor. `auto` accepts the fastest method.
   return {.request = &request_,
           .dense = &options_,
-          .low = low_ ? &*low_ : nullptr,
-          .allows_sparse = requested_precision_ == RequestedPrecision::kAuto || !low_};
+          .first = &first_,
+          .allows_sparse = requested_precision_ == RequestedPrecision::kAuto ||
+                           precision_ == FactorPrecision::kFactorType};
 }
 
 absl::Status FactorStep::Analyze(StopRequested stop) {
@@ -195,7 +251,9 @@ absl::Status FactorStep::Analyze(StopRequested stop) {
   if (sparse_.allowed()) CROUT_RETURN_IF_ERROR(ResolveFor(n));
   analyzed_ = true;
   if (last_ != nullptr && n != last_->summary().n) return absl::OkStatus();  // Plan() refuses it.
-  return sparse_.Analyze(upload_, ChoiceInput(), stop);
+  CROUT_RETURN_IF_ERROR(sparse_.Analyze(upload_, ChoiceInput(), stop));
+  if (sparse_.plan() != nullptr) PlanSparse();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<MemoryNeed> FactorStep::Plan() {
@@ -205,55 +263,47 @@ absl::StatusOr<MemoryNeed> FactorStep::Plan() {
     CROUT_RETURN_IF_ERROR(CheckRows(shape, last_->summary().n, upload_.field(),
                                     absl::StatusCode::kFailedPrecondition));
   }
-  if (const SparseFactorizePlan* plan = sparse_.plan()) {
-    return MemoryNeed{.device = FactorCache::Charge(plan->bytes.peak), .host = plan->bytes.report};
+  if (kind_ == nullptr) {
+    const bool known_singular = sparse_.has_empty_line() || sparse_.unmatched_row() >= 0;
+    if (!known_singular) {
+      CROUT_RETURN_IF_ERROR(CheckDimension(shape.rows, upload_.field(), engine_.limits));
+    }
+    const std::optional<int64_t> nnz = upload_.nnz();
+    const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
+    if (sparse) upload_.KeepSparse();
+    CROUT_RETURN_IF_ERROR(PlanFor(shape, sparse ? nnz : std::nullopt).status());
   }
-  const bool known_singular = sparse_.has_empty_line() || sparse_.unmatched_row() >= 0;
-  if (!known_singular) {
-    CROUT_RETURN_IF_ERROR(CheckDimension(shape.rows, upload_.field(), engine_.limits));
-  }
-  const std::optional<int64_t> nnz = upload_.nnz();
-  const bool sparse = nnz && ArrivesSparse(*slot_.device, shape.rows, *nnz, shape.dtype);
-  if (sparse) upload_.KeepSparse();
-  CROUT_ASSIGN_OR_RETURN(const Estimate estimate, PlanFor(shape, sparse ? nnz : std::nullopt));
-  return MemoryNeed{.device = FactorCache::Charge(estimate.bytes.peak) + promotion_bytes_,
-                    .host = estimate.bytes.report};
+  const JobBytes& bytes = kind_->estimate.bytes;
+  return MemoryNeed{.device = FactorCache::Charge(bytes.peak) + kind_->promotion_bytes,
+                    .host = bytes.report};
 }
 
 absl::StatusOr<FactorStep::Estimate> FactorStep::PlanFor(const PackedMatrix& shape,
                                                          std::optional<int64_t> nonzeros) {
   if (named_batch_ && !batched_) return NotForBatches();
   CROUT_RETURN_IF_ERROR(ResolveFor(shape.rows));
-  options_.parameters.start.reset();
-  promotion_bytes_ = 0;
-  if (StartsWarm()) {
-    options_.parameters.start.emplace();  // Factor() sets the view.
-    promotion_bytes_ = last_->promotion_bytes();
-  }
-  plan_.reset();
-  mixed_.reset();
-  Estimate estimate;
-  if (low_) {
-    CROUT_ASSIGN_OR_RETURN(mixed_, PlanMixed(precision_, *low_, options_, shape, nonzeros));
-    estimate.bytes = mixed_->bytes;
-    estimate.bytes.kept = mixed_->low.bytes.kept;
+  if (precision_ == FactorPrecision::kFactorType) {
+    FactorizeOptions options = options_;
+    if (last_ != nullptr && CanStartFrom(last_->summary(), options)) {
+      options.parameters.start.emplace();  // Run() sets the view.
+    }
+    CROUT_ASSIGN_OR_RETURN(FactorizePlan plan, PlanFactorize(options, shape, nonzeros));
+    kind_ = std::make_unique<Dense>(*this, std::move(plan));
   } else {
-    CROUT_ASSIGN_OR_RETURN(plan_, PlanFactorize(options_, shape, nonzeros));
-    estimate.bytes = plan_->bytes;
+    CROUT_ASSIGN_OR_RETURN(MixedPlan plan,
+                           PlanMixed(precision_, first_, options_, shape, nonzeros));
+    kind_ = std::make_unique<Mixed>(*this, std::move(plan));
   }
-  estimate.seconds = PredictSeconds();
-  estimate.algorithm = first().algorithm->traits().name;
-  estimate.precision = precision_;
-  if (batched_) CROUT_RETURN_IF_ERROR(PlanForBatch(shape, estimate));
-  return estimate;
+  if (batched_) CROUT_RETURN_IF_ERROR(PlanForBatch(shape));
+  return kind_->estimate;
 }
 
 absl::StatusOr<FactorStep::Estimate> FactorStep::PlanForPattern(const SparseSummary& known,
                                                                 DType matrix_dtype) {
   CROUT_RETURN_IF_ERROR(ResolveFor(known.analysis->n));
   CROUT_RETURN_IF_ERROR(sparse_.PlanForPattern(known, matrix_dtype, ChoiceInput()));
-  const SparseFactorizePlan& plan = *sparse_.plan();
-  return Estimate{plan.bytes, plan.seconds, plan.options.method.lu->name()};
+  PlanSparse();
+  return kind_->estimate;
 }
 
 absl::StatusOr<std::optional<FactorStep::Estimate>> FactorStep::Guess(int64_t n, int64_t nonzeros,
@@ -271,26 +321,18 @@ absl::StatusOr<std::optional<FactorStep::Estimate>> FactorStep::Guess(int64_t n,
   return std::optional(estimate);
 }
 
-absl::Status FactorStep::PlanForBatch(const PackedMatrix& shape, Estimate& estimate) {
+absl::Status FactorStep::PlanForBatch(const PackedMatrix& shape) {
   const BatchLu& method = *slot_.device->batch_lu();
-  CROUT_ASSIGN_OR_RETURN(batch_bytes_, PlanDynamicBatch(method, BatchShape()));
-  batch_seconds_ = PredictDynamicBatchSeconds(method, BatchShape());
+  CROUT_ASSIGN_OR_RETURN(const DynamicBatchBytes bytes, PlanDynamicBatch(method, BatchShape()));
+  batch_bytes_ = bytes.device;
+  Estimate& estimate = kind_->estimate;
   // A matrix that needs scaling runs alone after the batch, so the peak must cover both cases.
-  estimate.bytes.peak = std::max(estimate.bytes.peak, batch_bytes_.device);
-  estimate.bytes.kept = batch_bytes_.kept;
-  estimate.bytes.report += BlockBytes(shape.bytes()) + batch_bytes_.host;
-  estimate.seconds = batch_seconds_;
+  estimate.bytes.peak = std::max(estimate.bytes.peak, bytes.device);
+  estimate.bytes.kept = bytes.kept;
+  estimate.bytes.report += BlockBytes(shape.bytes()) + bytes.host;
+  estimate.seconds = PredictDynamicBatchSeconds(method, BatchShape());
   estimate.algorithm = method.name();
   return absl::OkStatus();
-}
-
-bool FactorStep::StartsWarm() const {
-  if (last_ == nullptr || last_->summary().sparse || low_ ||
-      !options_.algorithm->traits().iterative)
-    return false;
-  const FactorSummary& start = last_->summary();
-  return start.info == 0 && start.n == upload_.shape().rows && start.n > 0 &&
-         start.factor_dtype == options_.factor_dtype;
 }
 
 absl::Status FactorStep::ExpectOrder(int64_t n) {
@@ -301,16 +343,16 @@ absl::Status FactorStep::ExpectOrder(int64_t n) {
 FactorSummary FactorStep::Expected() const {
   if (sparse_.plan() != nullptr) return sparse_.Expected();
   FactorSummary summary;
-  summary.algorithm = first().algorithm->traits().name;
+  summary.algorithm = first_.algorithm->traits().name;
   summary.n = upload_.shape().rows > 0 ? upload_.shape().rows : expected_n_;
-  summary.factor_dtype = first().factor_dtype;
+  summary.factor_dtype = first_.factor_dtype;
   summary.precision = precision_;
   summary.matrix_dtype = upload_.shape().dtype;
-  summary.unit_diagonal = first().algorithm->traits().unit_diagonal;
+  summary.unit_diagonal = first_.algorithm->traits().unit_diagonal;
   // Assume properties for which a solve needs the most memory.
-  summary.row_scaled = first().equilibrate != EquilibrateMode::kOff;
+  summary.row_scaled = first_.equilibrate != EquilibrateMode::kOff;
   summary.col_scaled = summary.row_scaled;
-  if (first().prepare != nullptr) summary.preparation.emplace();
+  if (first_.prepare != nullptr) summary.preparation.emplace();
   return summary;
 }
 
@@ -322,50 +364,13 @@ absl::StatusOr<std::optional<FactorResult>> FactorStep::FindSingular() {
   return std::optional(FactorResult{*std::move(factor), nullptr});
 }
 
-absl::StatusOr<NewFactor> FactorStep::RunSparse(ExecutionContext& context, StopRequested stop,
-                                                CallTimings& timings) {
-  timings.analyze += sparse_.seconds();
-  timings.queue -= sparse_.seconds();
-  const Factorization* last = nullptr;
-  // The last factor is used only if it is in device memory: promoting it is not worthwhile.
-  if (last_ != nullptr && last_->promotion_bytes() == 0) {
-    bool promoted = false;
-    CROUT_ASSIGN_OR_RETURN(last, last_->OnDevice(context, {}, &promoted));
-  }
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
-  KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(Factorization made,
-                         sparse_.Factor(context, last, std::move(matrix), memory_, stop, kernel));
-  timings.Add(kernel);
-  memory_.host.Release();
-  NewFactor factor = MakeNewFactor(std::move(made), kernel.factor);
-  ShrinkToFactor(factor);
-  factor.nnz = upload_.nnz();
-  return factor;
-}
-
 absl::StatusOr<NewFactor> FactorStep::Factor(ExecutionContext& context, StopRequested stop,
                                              CallTimings& timings) {
-  if (sparse_.plan() != nullptr) return RunSparse(context, stop, timings);
-  if (plan_ && plan_->options.parameters.start) {
-    Stopwatch watch;
-    bool promoted = false;
-    CROUT_ASSIGN_OR_RETURN(
-        const Factorization* start,
-        last_->OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
-    plan_->options.parameters.start = start->view();
-    timings.host_to_device += watch.Lap();
-  }
-  // Take the matrix last. On an earlier return, the upload still owns it and waits for copies in
-  // flight.
-  CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(Factorization made,
-                         mixed_ ? FactorizeMixed(context, *mixed_, std::move(matrix), stop, kernel)
-                                : Factorize(context, *plan_, std::move(matrix), stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(Factorization made, kind_->Run(context, stop, timings, kernel));
   timings.Add(kernel);
   NewFactor factor = MakeNewFactor(std::move(made), kernel.factor);
-  if (!(may_refactor_ && mixed_)) ShrinkToFactor(factor);
+  if (kind_->mixed == nullptr) ShrinkToFactor(factor);
   factor.record = ExtractRecord(factor.factorization.summary, std::move(memory_.host));
   factor.nnz = upload_.nnz();
   return factor;
@@ -374,9 +379,10 @@ absl::StatusOr<NewFactor> FactorStep::Factor(ExecutionContext& context, StopRequ
 absl::Status FactorStep::RefactorInFloat64(ExecutionContext& context, StopRequested stop,
                                            CallTimings& timings, NewFactor& factor) {
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(factor.factorization,
-                         crout::RefactorInFloat64(context, *mixed_, std::move(factor.factorization),
-                                                  PrecisionFallback::kStagnation, stop, kernel));
+  CROUT_ASSIGN_OR_RETURN(
+      factor.factorization,
+      crout::RefactorInFloat64(context, *kind_->mixed, std::move(factor.factorization),
+                               PrecisionFallback::kStagnation, stop, kernel));
   timings.Add(kernel);
   engine_.events.OnFactor(slot_, factor.factorization.summary, kernel.factor);
   return absl::OkStatus();

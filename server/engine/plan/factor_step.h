@@ -19,8 +19,8 @@
 namespace crout {
 
 // The kind of factorization is decided in stages. EnableBatching() selects dynamic batching. If a
-// sparse factorization is allowed, Analyze() may select it. All other factorizations are dense.
-class FactorStep final : public PayloadStep, public FactorPlan, private BatchForm<FactorResult> {
+// sparse factorization is allowed, Analyze() may select it. Otherwise, Plan() selects a dense one.
+class FactorStep final : public PayloadStep, public FactorPlan, public BatchForm<FactorResult> {
  public:
   // Checks everything that can be checked before the payload arrives. A `cached` factor is prepared
   // for later solves.
@@ -51,11 +51,17 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   // is automatic and the order is at most EngineLimits::batching_max_order.
   bool CanBatch() const;
   // Selects dynamic batching. Must be called before Plan().
-  void EnableBatching();
-  bool batched() const { return batched_; }
-  // See BatchForm.
-  void AddToBatch(DynamicBatchSystem& system);
-  NewFactor ExtractFromBatch(DynamicBatchSystem& system, double seconds);
+  void EnableBatching() {
+    batched_ = true;
+    upload_.KeepOnHost();
+  }
+  BatchForm<FactorResult>* batch_form() override { return batched_ ? this : nullptr; }
+  DType batch_dtype() override { return upload_.shape().dtype; }
+  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
+                          CallTimings& timings) override;
+  absl::StatusOr<FactorResult> ExtractFromBatch(DynamicBatchSystem& system,
+                                                const DynamicBatchTimings& batch,
+                                                CallTimings& timings) override;
 
   absl::Status Analyze(StopRequested stop) override;
   absl::StatusOr<MemoryNeed> Plan() override;
@@ -86,27 +92,19 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   FactorSummary Expected() const;
   bool keeps_matrix() const { return options_.keep_matrix; }
   std::vector<PayloadStep*> steps() override { return {this}; }
-  double PredictSeconds() override {
-    if (batched_) return batch_seconds_;
-    if (sparse_.plan() != nullptr) return sparse_.plan()->seconds;
-    return mixed_ ? mixed_->seconds : plan_ ? plan_->seconds : 0;
-  }
+  double PredictSeconds() override { return kind_ ? kind_->estimate.seconds : 0; }
 
-  // After this call, the result of Factor() keeps the reservation that RefactorInFloat64() needs.
-  // The caller releases it by ShrinkToFactor().
-  void AllowFloat64Refactor() { may_refactor_ = true; }
-
-  BatchForm<FactorResult>* batch_form() override { return batched_ ? this : nullptr; }
   absl::StatusOr<std::optional<FactorResult>> FindSingular() override;
   absl::StatusOr<FactorResult> Run(ExecutionContext& context, const JobControl& control,
                                    CallTimings& timings) override {
     FactorResult result;
     CROUT_ASSIGN_OR_RETURN(result.factor, Factor(context, control.stop_factoring, timings));
+    ShrinkToFactor(result.factor);
     return result;
   }
 
-  // Factors the matrix, as Run() does. The reservation of the result covers only the bytes of the
-  // factor, unless AllowFloat64Refactor() was called.
+  // Factors the matrix, as Run() does. The reservation of a low-precision factor also covers
+  // RefactorInFloat64(), until the caller calls ShrinkToFactor().
   absl::StatusOr<NewFactor> Factor(ExecutionContext& context, StopRequested stop,
                                    CallTimings& timings);
 
@@ -122,54 +120,54 @@ class FactorStep final : public PayloadStep, public FactorPlan, private BatchFor
   FactorStep(Engine& engine, const PayloadSpec& spec, DeviceSlot& slot)
       : PayloadStep(engine, spec, "matrix", slot), sparse_(engine, slot) {}
 
+  // A planned factorization. Each kind is a class.
+  struct Kind {
+    Kind(FactorStep& step, const Estimate& estimate) : step(step), estimate(estimate) {}
+    virtual ~Kind() = default;
+    // Takes the uploaded matrix and factors it. Adds the times of the factorization to `kernel`,
+    // and the other times to `timings`.
+    virtual absl::StatusOr<Factorization> Run(ExecutionContext& context, StopRequested stop,
+                                              CallTimings& timings, KernelTimings& kernel) = 0;
+
+    FactorStep& step;
+    Estimate estimate;
+    size_t promotion_bytes = 0;        // device bytes to promote last_; not part of the estimate
+    const MixedPlan* mixed = nullptr;  // can factor the matrix again in float64
+  };
+  struct Dense;
+  struct Mixed;
+  struct Sparse;
+  void PlanSparse();
+
   // Selects the algorithm for order n, and the solver that the factor is prepared for.
   absl::Status ResolveFor(int64_t n);
-  // Returns the options of a low-precision factorization to try first, or nullopt if there is none.
-  absl::StatusOr<std::optional<FactorizeOptions>> ResolveLow(int64_t n);
+  // Selects the precision of the first attempt and its options.
+  absl::Status ResolvePrecision(int64_t n);
   absl::Status CheckPrecision(const PackedMatrix& shape) const;
-  const FactorizeOptions& first() const { return low_ ? *low_ : options_; }
-  bool StartsWarm() const;
-
   SparseChoiceInput ChoiceInput() const;
-  absl::StatusOr<NewFactor> RunSparse(ExecutionContext& context, StopRequested stop,
-                                      CallTimings& timings);
-
-  DType batch_dtype() override { return upload_.shape().dtype; }
-  absl::Status AddToBatch(ExecutionContext& context, DynamicBatchSystem& system,
-                          CallTimings& timings) override;
-  absl::StatusOr<FactorResult> ExtractFromBatch(DynamicBatchSystem& system,
-                                                const DynamicBatchTimings& batch,
-                                                CallTimings& timings) override;
   DynamicBatchShape BatchShape() const;
-  // `estimate` is for a job that runs alone. Extends it to a job that may also run in a batch.
-  absl::Status PlanForBatch(const PackedMatrix& shape, Estimate& estimate);
+  // Extends the estimate of a job that runs alone to a job that may also run in a batch.
+  absl::Status PlanForBatch(const PackedMatrix& shape);
 
   // The request.
   FactorRequest request_;  // without its precision
   RequestedPrecision requested_precision_ = RequestedPrecision::kFactorType;
   bool cached_ = false;
   FactorCache::Pin* last_ = nullptr;
-  size_t promotion_bytes_ = 0;  // to promote last_ to its device
   int64_t expected_n_ = 0;
+  bool named_batch_ = false;  // the request names the batch method
 
-  // Dense factorization. If low_ is set, it has the options of the first attempt, and `options_`
-  // has those of the fallback.
+  // Dense factorization: the options in the requested type, and those of the first attempt, which
+  // differ if its precision is lower.
   FactorizeOptions options_;
+  FactorizeOptions first_;
   FactorPrecision precision_ = FactorPrecision::kFactorType;
-  std::optional<FactorizeOptions> low_;
-  std::optional<MixedPlan> mixed_;  // if low_ is set: the plan of both factorizations
-  bool may_refactor_ = false;
-  std::optional<FactorizePlan> plan_;  // if low_ is not set
 
-  // Sparse factorization.
   SparseChoice sparse_;
   bool analyzed_ = false;
-
-  // Dynamic batching.
-  bool named_batch_ = false;  // the request names the batch method
   bool batched_ = false;
-  DynamicBatchBytes batch_bytes_;
-  double batch_seconds_ = 0;
+  size_t batch_bytes_ = 0;      // device memory in a batch
+  std::unique_ptr<Kind> kind_;  // null until planned
 };
 
 }  // namespace crout

@@ -49,4 +49,9 @@ absl::Status Resolve(const FactorRequest& request, const Device& device, int64_t
   return absl::OkStatus();
 }
 
+bool CanStartFrom(const FactorSummary& start, const FactorizeOptions& options) {
+  return options.algorithm->traits().iterative && start.kind() == FactorKind::kDense &&
+         start.info == 0 && start.n > 0 && start.factor_dtype == options.factor_dtype;
+}
+
 }  // namespace crout

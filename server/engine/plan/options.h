@@ -25,6 +25,9 @@ absl::StatusOr<FactorizeOptions> OptionsFor(const FactorRequest& request, DType 
 absl::Status Resolve(const FactorRequest& request, const Device& device, int64_t n,
                      FactorizeOptions* options);
 
+// Returns true if the method starts from factors, and can start from this one.
+bool CanStartFrom(const FactorSummary& start, const FactorizeOptions& options);
+
 }  // namespace crout
 
 #endif  // CROUT_SERVER_ENGINE_PLAN_OPTIONS_H_

@@ -244,7 +244,7 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
 absl::StatusOr<std::unique_ptr<JobPlan<CachedSolution>>> PlanCachedSolve(
     Engine& engine, FactorCache::Pin pin, const MatrixSpec& rhs, const SolveRequest& request) {
   DeviceSlot& slot = pin.slot();
-  if (pin.summary().batch) {
+  if (pin.summary().kind() == FactorKind::kBatch) {
     auto solve = std::make_unique<CachedSolve<BatchSolveStep>>(std::move(pin));
     CROUT_ASSIGN_OR_RETURN(
         auto step, BatchSolveStep::Create(engine, rhs, request, "options", slot, solve->factor(),

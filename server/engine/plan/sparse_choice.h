@@ -23,14 +23,14 @@ struct SparseChoiceInput {
   const FactorRequest* request = nullptr;
   // Options, with the dense method selected for the order of the matrix.
   const FactorizeOptions* dense = nullptr;
-  // Low-precision dense factorization that `auto` would use instead of `dense`; may be null.
-  const FactorizeOptions* low = nullptr;
+  // Dense factorization that would run first, if not `dense`; may be null.
+  const FactorizeOptions* first = nullptr;
   // The request needs no feature that only dense methods have.
   bool allows_sparse = true;
 
   // Predicted seconds of the dense factorization of a matrix of order n.
   double DenseSeconds(int64_t n) const {
-    const FactorizeOptions& options = low != nullptr ? *low : *dense;
+    const FactorizeOptions& options = first != nullptr ? *first : *dense;
     return options.algorithm->PredictSeconds(options.factor_dtype, n);
   }
 };

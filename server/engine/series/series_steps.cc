@@ -199,12 +199,6 @@ absl::Status SeriesSteps::PlanCached() {
   return sparse_.PlanForPattern(*cached.sparse, cached.matrix_dtype, ChoiceInput());
 }
 
-bool SeriesSteps::StartsWarm() const {
-  if (sparse_.plan() != nullptr || (pins_.factor && pins_.factor->summary().sparse)) return false;
-  return options_.factor.algorithm->traits().iterative && pins_.factor &&
-         pins_.factor->summary().factor_dtype == options_.factor.factor_dtype;
-}
-
 absl::StatusOr<SolverPair> SeriesSteps::SolversFor(const FactorSummary& factor,
                                                    int64_t nrhs) const {
   SolverPair pair;
@@ -250,7 +244,9 @@ absl::Status SeriesSteps::Resolve(const SeriesMatrix& matrix, int64_t nrhs) {
   }
   CROUT_ASSIGN_OR_RETURN(options_.with_new, SolversFor(made, nrhs));
   factor.parameters.start.reset();
-  if (StartsWarm()) factor.parameters.start.emplace();  // Run() sets the view
+  if (!options_.sparse && pins_.factor && CanStartFrom(pins_.factor->summary(), factor)) {
+    factor.parameters.start.emplace();  // Run() sets the view
+  }
   const double making = options_.sparse ? options_.sparse->seconds
                                         : factor.algorithm->PredictSeconds(factor.factor_dtype, n);
   seconds_ = making;

@@ -95,7 +95,6 @@ class SeriesSteps final : public StepPair, public JobPlan<SeriesAnswer> {
   SeriesBudget BudgetFor(const SeriesMatrix& matrix, double factor_seconds,
                          double iteration_seconds) const;
   absl::StatusOr<SolverPair> SolversFor(const FactorSummary& factor, int64_t nrhs) const;
-  bool StartsWarm() const;
   // Returns the number of entries of a matrix that was sent as coordinates, if known.
   std::optional<int64_t> TextEntries();
   // Describes the entries of the uploaded matrix.

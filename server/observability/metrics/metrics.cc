@@ -73,6 +73,8 @@ std::array<std::unique_ptr<LazyHistogram>, size> AddEachLazily(
   return children;
 }
 
+static_assert(kCacheTierNames.size() == kTierCount);
+
 template <class Enum>
 constexpr size_t Index(Enum value) {
   return static_cast<size_t>(value);

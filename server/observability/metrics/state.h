@@ -36,7 +36,7 @@ struct DeviceState {
 
 struct ServerState {
   std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
-  std::array<TierState, 2> cache;    // indexed by Tier
+  TierStates cache;
   int64_t host_memory_limit = 0;     // host budget, in bytes
   int64_t host_memory_reserved = 0;  // reserved by jobs, factors, text and replies
   int64_t call_memory_limit = 0;     // memory for the calls themselves, in bytes

@@ -59,6 +59,15 @@ void EncodeExtent(const BatchExtent& extent, Message* message) {
   message->set_value_bytes(static_cast<int64_t>(extent.bytes));
 }
 
+void Encode(const BatchSummary& summary, v1::BatchInfo* info) {
+  EncodeExtent(summary.extent, info);
+  info->set_singular(summary.singular);
+  info->set_poor(summary.poor);
+  info->set_first_poor(summary.first_poor);
+  info->set_nearly_singular(summary.nearly_singular);
+  info->set_first_nearly_singular(summary.first_nearly_singular);
+}
+
 void Encode(const SparseSummary& summary, v1::SparseInfo* info) {
   const Analysis& analysis = *summary.analysis;
   const auto& counts = summary.numeric.counts;
@@ -184,7 +193,6 @@ v1::Factor Encode(const FactorInfo& info) {
   if (summary.precision_fallback != PrecisionFallback::kNone) {
     factor.set_precision_fallback(ToProto(summary.precision_fallback));
   }
-  if (summary.sparse) Encode(*summary.sparse, factor.mutable_sparse());
   if (summary.det_sign) {
     factor.mutable_determinant()->set_sign(*summary.det_sign);
     factor.mutable_determinant()->set_sign_imaginary(summary.det_sign_imaginary);
@@ -193,15 +201,8 @@ v1::Factor Encode(const FactorInfo& info) {
   factor.set_row_scaled(summary.row_scaled);
   factor.set_col_scaled(summary.col_scaled);
   if (info.nnz) factor.set_nnz(*info.nnz);
-  if (summary.batch) {
-    EncodeExtent(summary.batch->extent, factor.mutable_batch());
-    v1::BatchInfo& batch = *factor.mutable_batch();
-    batch.set_singular(summary.batch->singular);
-    batch.set_poor(summary.batch->poor);
-    batch.set_first_poor(summary.batch->first_poor);
-    batch.set_nearly_singular(summary.batch->nearly_singular);
-    batch.set_first_nearly_singular(summary.batch->first_nearly_singular);
-  }
+  if (summary.sparse) Encode(*summary.sparse, factor.mutable_sparse());
+  if (summary.batch) Encode(*summary.batch, factor.mutable_batch());
   *factor.mutable_timings() = Encode(info.timings);
   return factor;
 }

@@ -86,12 +86,16 @@ class GetFactorsCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, 
     v1::GetFactorsResponse head;
     v1::GetFactorsHeader& header = *head.mutable_header();
     *header.mutable_factor() = Encode(copy_->info());
-    if (summary.batch) {
-      *header.mutable_batch() = EncodeBatch(copy_->extent());
-    } else if (summary.sparse) {
-      AddSparse(summary, header);
-    } else {
-      AddDense(summary, copy_->dense(), request_.include_ipiv(), header);
+    switch (summary.kind()) {
+      case FactorKind::kBatch:
+        *header.mutable_batch() = EncodeBatch(copy_->extent());
+        break;
+      case FactorKind::kSparse:
+        AddSparse(summary, header);
+        break;
+      case FactorKind::kDense:
+        AddDense(summary, copy_->dense(), request_.include_ipiv(), header);
+        break;
     }
     EndWithData(head, copy_->TakeReply(), [](v1::GetFactorsResponse&) {});
   }

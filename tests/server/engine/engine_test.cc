@@ -231,11 +231,26 @@ TEST_F(EngineTest, FactorsAndSolves) {
   const HostMatrix a = RandomMatrix(kN, kN, 1);
   ASSERT_OK_AND_ASSIGN(const FactorInfo factor, Factor(Dense(kN, kN), Bytes(a)));
   EXPECT_EQ(factor.summary.n, kN);
+  EXPECT_EQ(factor.summary.kind(), FactorKind::kDense);
   const HostMatrix b = RandomMatrix(kN, kNrhs, 2);
   ASSERT_OK_AND_ASSIGN(const HostMatrix x, Solve(factor.handle, b, kN));
   EXPECT_LT(testing::BackwardError(a, kN, Op::kNone, x, b, kNrhs), 1e-14);
   EXPECT_EQ(events_.factors, 1);
   EXPECT_EQ(events_.solves, 1);
+}
+
+TEST_F(EngineTest, FactorsInSinglePrecisionAndCorrectsSolves) {
+  Start(size_t{16} << 20);
+  FactorRequest request;
+  request.precision = RequestedPrecision::kSingle;
+  const HostMatrix a = RandomMatrix(kN, kN, 1);
+  ASSERT_OK_AND_ASSIGN(const FactorInfo factor, Factor(Dense(kN, kN), Bytes(a), request));
+  EXPECT_EQ(factor.summary.precision, FactorPrecision::kSingle);
+  EXPECT_EQ(factor.summary.factor_dtype, DType::kFloat32);
+  EXPECT_EQ(factor.summary.kind(), FactorKind::kDense);
+  const HostMatrix b = RandomMatrix(kN, kNrhs, 2);
+  ASSERT_OK_AND_ASSIGN(const HostMatrix x, Solve(factor.handle, b, kN));
+  EXPECT_LT(testing::BackwardError(a, kN, Op::kNone, x, b, kNrhs), 1e-14);
 }
 
 TEST_F(EngineTest, FactorsSparseTextAsSparse) {
@@ -251,7 +266,7 @@ TEST_F(EngineTest, FactorsSparseTextAsSparse) {
   FactorRequest request;
   request.algorithm = "multifrontal";
   ASSERT_OK_AND_ASSIGN(const FactorInfo factor, Factor(text, CoordinateText(a, kOrder), request));
-  EXPECT_TRUE(factor.summary.sparse.has_value());
+  EXPECT_EQ(factor.summary.kind(), FactorKind::kSparse);
   const HostMatrix b = RandomMatrix(kOrder, kNrhs, 2);
   ASSERT_OK_AND_ASSIGN(const HostMatrix x, Solve(factor.handle, b, kOrder));
   EXPECT_LT(testing::BackwardError(a, kOrder, Op::kNone, x, b, kNrhs), 1e-14);
@@ -275,6 +290,7 @@ TEST_F(EngineTest, FactorsAndSolvesABatch) {
   ASSERT_NE(made.figures, nullptr);
   EXPECT_EQ(made.figures->bytes.size(), 2 * BatchFigures::kSentBytesPerMember);
   const FactorInfo factor = cache_->Insert(std::move(made.factor), Options());
+  EXPECT_EQ(factor.summary.kind(), FactorKind::kBatch);
   EXPECT_EQ(factor.summary.batch->extent.members, 2);
 
   MatrixSpec rhs;

@@ -42,7 +42,7 @@ class CacheMemoryTest : public CacheTest {
     for (const FactorInfo& info : cache_->List(kTenant, kName, 0, 100, &next)) {
       state.named.emplace_back(info.handle.ToString(), info.version, info.summary.n);
     }
-    const std::array<TierState, 2> tiers = cache_->tiers();
+    const TierStates tiers = cache_->tiers();
     for (size_t i = 0; i < tiers.size(); ++i) state.tiers[i] = {tiers[i].entries, tiers[i].bytes};
     state.size = cache_->size();
     state.device_bytes = slot().budget->reserved();

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One memory that holds cached factors: the memory of a device, or host memory.
+#ifndef CROUT_SERVER_ENGINE_CACHE_TIER_MEMORY_H_
+#define CROUT_SERVER_ENGINE_CACHE_TIER_MEMORY_H_
+
+#include <cstddef>
+#include <functional>
+#include <list>
+
+#include "absl/status/statusor.h"
+#include "kernels/execution_context.h"
+#include "kernels/factor_parts.h"
+#include "kernels/util/mutex.h"
+#include "server/engine/admission/memory_budget.h"
+#include "server/engine/cache/cache_events.h"
+#include "server/engine/scheduling/device_pool.h"
+
+namespace crout {
+
+struct CachedVersion;
+
+struct TierMemory {
+  // Constant after the construction of TieredStore.
+  Tier tier = Tier::kDevice;
+  DeviceSlot* slot = nullptr;  // the slot of its device; null: not the memory of a device
+  MemoryBudget* budget = nullptr;
+  // Idle versions move to this memory under memory pressure; null: they are dropped.
+  TierMemory* below = nullptr;
+  // Copies the parts of a version from a memory above to this one. Unset for a device.
+  std::function<absl::StatusOr<FactorParts>(const CachedVersion& from)> copy_in;
+  // Copies parts from this memory to the device of the context. Unset for a device.
+  std::function<absl::StatusOr<FactorParts>(ExecutionContext& context, const FactorParts& from)>
+      copy_out;
+
+  // Held by the call that evicts from this memory. Another call then waits for the memory that is
+  // being freed, instead of finding nothing idle. Lock order: this mutex, `below->pressure`, the
+  // mutex of TieredStore.
+  Mutex pressure;
+
+  // Guarded by the mutex of TieredStore.
+  std::list<CachedVersion*> versions;  // attached
+  size_t bytes = 0;
+  std::list<CachedVersion*> idle;  // least recently used first
+  size_t idle_bytes = 0;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_CACHE_TIER_MEMORY_H_
