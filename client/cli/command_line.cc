@@ -19,9 +19,9 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/help/help.h"
+#include "client/cli/help/synonyms.h"
 #include "client/cli/report/text.h"
 #include "crout_version.h"
-#include "kernels/util/nearest.h"
 
 namespace crout::cli {
 namespace {
@@ -96,8 +96,8 @@ std::string ExtraError(const CLI::App& app, const CLI::App& command) {
   for (const std::string& word : extras) {
     if (!absl::StartsWith(word, "-") || word == "-") continue;
     return absl::StrCat("`", command.get_name(), "` has no option '",
-                        Printable(word.substr(0, word.find('='))), "'",
-                        NearestOptionHint(word, names), HelpOf(command));
+                        Printable(word.substr(0, word.find('='))), "'", OptionHint(word, names),
+                        HelpOf(command));
   }
   return absl::StrCat("`", command.get_name(), "` does not take '",
                       extras.empty() ? "" : Printable(extras.front()), "'", HelpOf(command));
@@ -122,33 +122,43 @@ std::string CommandError(const CLI::App& app, const CLI::App& command, const CLI
                       HelpOf(of_command ? command : app));
 }
 
-// Suggests commands that contain `word`, as "factor-batch" contains "batch", or the nearest one.
-std::string LikelyCommands(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names, longer;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    names.push_back(command->get_name());
-    if (absl::StrContains(names.back(), word)) longer.push_back(names.back());
+// Suggests a command for an unknown one.
+std::string HintOfCommand(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return CommandHint(word, names);
+}
+
+// Suggests an option of croutctl itself for an unknown one before the command.
+std::string HintOfOption(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
   }
-  constexpr size_t kMinSearchLength = 4;  // shorter words occur in many names
-  if (word.size() < kMinSearchLength || longer.empty()) return NearestHint(word, names);
-  return absl::StrCat("; there is ", absl::StrJoin(longer, ", "));
+  return OptionHint(word, names);
+}
+
+// Whether errors are printed as JSON. The parser may have stopped before the option.
+bool AsksForJson(const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--json" || words[i] == "--show=json") return true;
+    if (words[i] == "--show" && i + 1 < words.size() && words[i + 1] == "json") return true;
+  }
+  return false;
 }
 
 // The error of `words`, which `app` could not parse.
 std::string UsageError(const CLI::App& app, const CLI::ParseError& error,
                        const std::vector<std::string>& words) {
-  if (absl::c_linear_search(app.remaining(), "help")) {
-    return "there is no command 'help': `croutctl --help` lists the commands, `croutctl COMMAND "
-           "--help` describes one";
-  }
   if (!app.get_subcommands().empty()) {
     return CommandError(app, *app.get_subcommands().front(), error, words);
   }
   for (const std::string& word : app.remaining()) {
     if (absl::StartsWith(word, "-")) {
-      return absl::StrCat("there is no option '", Printable(word), "' (`croutctl --help`)");
+      return absl::StrCat("there is no option '", Printable(word), "'", HintOfOption(app, word),
+                          " (`croutctl --help`)");
     }
-    return absl::StrCat("there is no command '", Printable(word), "'", LikelyCommands(app, word),
+    return absl::StrCat("there is no command '", Printable(word), "'", HintOfCommand(app, word),
                         " (`croutctl --help` lists them)");
   }
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
@@ -174,6 +184,21 @@ void EndGroup(CLI::App* app, const std::string& heading) {
   }
 }
 
+// The arguments of help and man are names of commands, which exist only now.
+void CompleteCommandNames(CLI::App* app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app->get_subcommands({})) names.push_back(command->get_name());
+  const CLI::Validator is_command(
+      [names](const std::string& text) {
+        if (absl::c_linear_search(names, text)) return std::string();
+        return absl::StrCat("there is no command '", text, "'", CommandHint(text, names));
+      },
+      absl::StrCat("{", absl::StrJoin(names, ","), "}"));
+  for (const char* const command : {"help", "man"}) {
+    app->get_subcommand(command)->get_option("command")->check(is_command);
+  }
+}
+
 // The parser adds -h before all other options.
 void MoveHelpToEnd(CLI::App* command) {
   BeginSection(command, "Other");
@@ -190,8 +215,7 @@ int Run(int argc, const char* const* argv) {
                        "Print the version and exit");
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto refuse = [&](const std::string& message) {
-    // The parser may have stopped before --json.
-    PrintError(absl::c_linear_search(words, "--json"), "USAGE", message, kBadUsage);
+    PrintError(AsksForJson(words), "USAGE", message, kBadUsage);
     return kBadUsage;
   };
   if (const std::string word = WithoutValue(words); !word.empty()) {
@@ -230,6 +254,7 @@ void AddCommands(CLI::App* app, Session* session) {
   EndGroup(app, "Server");
   AddManualCommands(app, session);
   EndGroup(app, "croutctl itself");
+  CompleteCommandNames(app);
   MoveHelpToEnd(app);
   for (CLI::App* command : app->get_subcommands({})) MoveHelpToEnd(command);
 }

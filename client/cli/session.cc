@@ -2,6 +2,8 @@
 
 #include "client/cli/session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <utility>
@@ -10,7 +12,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/options/duration.h"
 #include "client/cli/options/option_names.h"
+#include "client/cli/options/option_values.h"
 #include "client/cli/report/text.h"
 #include "crout/status.h"
 
@@ -66,11 +70,12 @@ CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
                                std::function<void(absl::Duration)> set,
                                const std::string& description) {
   const auto parse = [name, set](const std::string& text) {
-    absl::Duration duration;
-    if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration()) {
-      throw CLI::ValidationError(name, "'" + text + "' is not a duration, such as 90s or 1h30m");
+    const std::optional<absl::Duration> duration = DurationFrom(text);
+    if (!duration) {
+      throw CLI::ValidationError(name,
+                                 "'" + text + "' is not a duration, such as 90s, 15m, 1h30m or 7d");
     }
-    set(duration);
+    set(*duration);
   };
   return app->add_option_function<std::string>(name, parse, description)->type_name("DURATION");
 }
@@ -106,13 +111,37 @@ Session::Session(CLI::App* app) : app_(app) {
            "PEM file of the private key of --cert, not readable by other users");
   AddDurationOption(
       app, "--timeout", [this](absl::Duration timeout) { timeout_ = timeout; },
-      "Time limit of a command, retries included, such as 90s or 1h30m; 0: none [default: 2h]");
+      "Time limit of a command, retries included, such as 90s, 1h30m or 7d; 0: none [default: 2h]");
   app->add_option("--traceparent", traceparent_, "W3C trace context of the calls")
       ->envname("TRACEPARENT");
-  BeginSection(app, "Output");
-  app->add_flag("--json", json_,
-                "Print results, warnings and errors as JSON; series prints one object a step");
+  AddOutputOptions(app);
   BeginSection(app, "Options");
+}
+
+void Session::AddOutputOptions(CLI::App* app) {
+  BeginSection(app, "Output");
+  const auto add_flag = [&](const char* name, Show show, const char* description) {
+    return app->add_flag_callback(
+        name, [this, show] { show_ = show; }, description);
+  };
+  CLI::Option* const verbose =
+      add_flag("-v,--verbose", Show::kWide, "Print all fields of a result, not only a summary");
+  CLI::Option* const quiet = add_flag(
+      "-q,--quiet", Show::kName, "Print only handles, one a line; nothing if the result has none");
+  CLI::Option* const json =
+      add_flag("--json", Show::kJson,
+               "Print results, warnings and errors as JSON; series prints one object a step");
+  CLI::Option* const show = AddChoiceOption<Show>(
+      app, "--show", {{"name", Show::kName}, {"json", Show::kJson}, {"wide", Show::kWide}},
+      [this](Show chosen) { show_ = chosen; },
+      "The same as -q (name), --json or -v (wide) [default: a summary of at most five lines]");
+  verbose->excludes(quiet)->excludes(json)->excludes(show);
+  quiet->excludes(json)->excludes(show);
+  json->excludes(show);
+  app->add_flag_function(
+      "--progress,!--no-progress", [this](int64_t count) { progress_ = count > 0; },
+      "Report progress on standard error: as a line that is redrawn on a terminal, otherwise as a "
+      "line for each phase and each second [default: only on a terminal, without -q]");
 }
 
 CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
@@ -135,7 +164,7 @@ int Session::Run() {
   if (!IsFileError(status)) {
     message = WithOptionNames(*app_->get_subcommands().front(), WithNextStep(status, message));
   }
-  PrintError(json_, ErrorName(status), message, exit_code, DetailsOf(status));
+  PrintError(show_ == Show::kJson, ErrorName(status), message, exit_code, DetailsOf(status));
   return exit_code;
 }
 
@@ -147,7 +176,7 @@ std::string Session::WithNextStep(const absl::Status& status, const std::string&
   // gRPC's own text names no limit.
   if (!absl::IsDeadlineExceeded(status) || message != "Deadline Exceeded") return message;
   if (!timeout_) return "no answer within the time limit of the call. Give a longer --timeout";
-  return absl::StrCat("the command took longer than --timeout=", absl::FormatDuration(*timeout_),
+  return absl::StrCat("the command took longer than --timeout=", DurationText(*timeout_),
                       ". Give a longer --timeout, or --timeout=0 for no limit");
 }
 
@@ -223,17 +252,50 @@ absl::StatusOr<std::string> Session::Handle(const std::string& factor) {
   return newest;
 }
 
-void Session::Print(const Json& json, const std::string& text) const {
-  (report_on_error_ ? std::cerr : std::cout) << (json_ ? Dump(json, 2) + "\n" : text);
+ProgressMode Session::progress() const {
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  if (!progress_.value_or(terminal && show_ != Show::kName)) return ProgressMode::kNone;
+  if (terminal) return ProgressMode::kBar;
+  return show_ == Show::kJson ? ProgressMode::kJsonLines : ProgressMode::kLines;
+}
+
+std::ostream& Session::out() const { return report_on_error_ ? std::cerr : std::cout; }
+
+void Session::Print(const Report& report) const {
+  switch (show_) {
+    case Show::kSummary:
+      out() << report.summary;
+      break;
+    case Show::kWide:
+      out() << report.wide;
+      break;
+    case Show::kName:
+      for (const std::string& name : report.names) {
+        if (!name.empty()) out() << Printable(name) << "\n";
+      }
+      break;
+    case Show::kJson:
+      out() << Dump(report.json, 2) << "\n";
+      break;
+  }
+}
+
+void Session::PrintFields(const Json& json) const {
+  const std::string text = FormatObject(json);
+  Print(Report{json, text, text});
+}
+
+void Session::PrintText(const Json& json, const std::string& text) const {
+  out() << (show_ == Show::kJson ? Dump(json, 2) + "\n" : text);
 }
 
 void Session::PrintLine(const Json& json, const std::string& text) const {
-  (report_on_error_ ? std::cerr : std::cout)
-      << (json_ ? Dump(json, -1) + "\n" : text) << std::flush;
+  if (show_ == Show::kName) return;
+  out() << (show_ == Show::kJson ? Dump(json, -1) + "\n" : text) << std::flush;
 }
 
 void Session::Warn(const std::string& text) const {
-  if (json_) {
+  if (show_ == Show::kJson) {
     std::cerr << Dump(Json{{"warning", text}}, -1) << "\n";
   } else {
     std::cerr << "croutctl: warning: " << Printable(text) << "\n";
@@ -243,7 +305,5 @@ void Session::Warn(const std::string& text) const {
 void Session::WarnIfKept(const FactorDescription& factor) const {
   if (!factor.handle.empty()) Warn("the factor is kept: " + factor.handle);
 }
-
-void Session::Print(const Json& json) const { Print(json, FormatObject(json)); }
 
 }  // namespace crout::cli

@@ -8,21 +8,40 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/cli/report/json.h"
+#include "client/cli/report/progress_bar.h"
 #include "crout/client.h"
 
 namespace crout::cli {
 
+// Amount of output, set by --show, -v, -q and --json.
+enum class Show {
+  kSummary,
+  kWide,  // all fields
+  kName,  // handles alone
+  kJson,
+};
+
+// A result in the forms of Show.
+struct Report {
+  Json json = {};
+  std::string wide = "";
+  std::string summary = "";
+  std::vector<std::string> names = {};  // handles, or names of devices
+};
+
 // Not thread-safe; its client is.
 class Session {
  public:
-  // Adds --server, --tenant, --tls, --ca, --cert, --key, --token-file, --timeout,
-  // --traceparent and --json.
+  // Adds --server, --tenant, --tls, --ca, --cert, --key, --token-file, --timeout, --traceparent,
+  // --show, -v, -q, --json and --progress.
   explicit Session(CLI::App* app);
   Session(const Session&) = delete;  // The parser writes to its members.
   Session& operator=(const Session&) = delete;
@@ -49,14 +68,19 @@ class Session {
 
   const std::string& server() const { return server_; }
 
+  Show show() const { return show_; }
+  ProgressMode progress() const;
+
   // Makes Print and PrintLine use standard error, because a matrix is written to standard output.
   void ReportOnStandardError() { report_on_error_ = true; }
 
-  // Prints `json` with --json, otherwise `text`.
-  void Print(const Json& json, const std::string& text) const;
-  // Prints `json` with --json, otherwise FormatObject(json).
-  void Print(const Json& json) const;
-  // Prints one of several reports immediately; with --json on one line.
+  // Prints the form of show(). Names are printed one a line.
+  void Print(const Report& report) const;
+  // Prints `json` with --json, nothing with -q, otherwise FormatObject(json).
+  void PrintFields(const Json& json) const;
+  // Prints `json` with --json, otherwise `text`, which is the purpose of the command.
+  void PrintText(const Json& json, const std::string& text) const;
+  // Prints one of several reports immediately: with --json on one line; with -q nothing.
   void PrintLine(const Json& json, const std::string& text) const;
   // Prints a warning on standard error; with --json as {"warning": text}.
   void Warn(const std::string& text) const;
@@ -65,6 +89,8 @@ class Session {
   void WarnIfKept(const FactorDescription& factor) const;
 
  private:
+  void AddOutputOptions(CLI::App* app);
+  std::ostream& out() const;
   // Checks the options of the connection that the parser cannot check.
   absl::Status CheckClient() const;
   // Adds the option that changes the outcome to an error message of the client library or gRPC.
@@ -78,7 +104,8 @@ class Session {
   std::string token_file_;
   std::string traceparent_;
   std::optional<absl::Duration> timeout_;
-  bool json_ = false;
+  Show show_ = Show::kSummary;
+  std::optional<bool> progress_;
   bool report_on_error_ = false;
   std::optional<int> exit_code_;
   std::function<absl::Status()> action_;
@@ -96,7 +123,7 @@ void BeginSection(CLI::App* app, const std::string& heading);
 // Adds the positional argument for a factor: its handle or name.
 CLI::Option* AddFactorArgument(CLI::App* app, std::string* factor);
 
-// Adds an option for a duration of at least zero, such as "90s" or "1h30m".
+// Adds an option for a duration of at least zero, such as "90s", "1h30m" or "7d" (DurationFrom).
 CLI::Option* AddDurationOption(CLI::App* app, const std::string& name,
                                std::function<void(absl::Duration)> set,
                                const std::string& description);

@@ -18,6 +18,7 @@
 #include "client/cli/command_line.h"
 #include "client/cli/commands/top.h"
 #include "client/cli/help/help.h"
+#include "client/cli/help/synonyms.h"
 #include "kernels/util/nearest.h"
 
 namespace crout::cli::cli_manual_test {
@@ -149,6 +150,83 @@ TEST_F(ManualTest, OtherShellsGetEveryOption) {
   EXPECT_THAT(fish,
               HasSubstr("-n '__fish_seen_subcommand_from solve' -l dtype -x -a 'f32 f64 c64"));
   EXPECT_THAT(fish, HasSubstr("-s o -l output -r -F"));
+}
+
+TEST_F(ManualTest, HelpAndManCompleteTheNamesOfCommands) {
+  for (const CommandEntry& command : commands_) {
+    if (command.name != "help" && command.name != "man") continue;
+    EXPECT_EQ(command.arguments[0].choices.size(), commands_.size()) << command.name;
+  }
+}
+
+// Every name that a hint gives exists.
+TEST_F(ManualTest, SynonymsNameCommandsAndOptions) {
+  std::vector<std::string> names;
+  for (const CommandEntry& command : commands_) names.push_back(command.name);
+  const std::pair<const char*, const char*> commands[] = {
+      {"delete", "; use release"},
+      {"rm", "; use release"},
+      {"purge", "; use release --all"},
+      {"get", "; use download"},
+      {"info", "; use describe"},
+      {"Ls", "; use list"},
+      {"factorise", "; use factor"},
+      {"delte", "; use release"},
+      {"slove", "; the nearest is solve"},
+      {"batch", "; there is factor-batch, solve-batch"},
+      {"xyzzy", ""},
+      {"frobnicate", ""},
+  };
+  for (const auto& [word, hint] : commands) EXPECT_EQ(CommandHint(word, names), hint) << word;
+  const auto option_hint = [&](const std::string& command, const std::string& word) {
+    std::vector<std::string> options;
+    for (const CLI::Option* option : app_.get_subcommand(command)->get_options()) {
+      for (const std::string& name : option->get_lnames()) options.push_back(name);
+    }
+    for (const CLI::Option* option : app_.get_options()) {
+      for (const std::string& name : option->get_lnames()) options.push_back(name);
+    }
+    return OptionHint(word, options);
+  };
+  EXPECT_EQ(option_hint("factor", "--algoritm=getrf"), "; the nearest is --algorithm");
+  EXPECT_EQ(option_hint("factor", "--method=getrf"), "; use --algorithm");
+  EXPECT_EQ(option_hint("factor", "--ttl"), "; use --lease");
+  EXPECT_EQ(option_hint("factor", "--drop-matrix"), "; use --no-keep-matrix");
+  EXPECT_EQ(option_hint("factor", "--keep_matrix=false"), "; use --no-keep-matrix");
+  EXPECT_EQ(option_hint("factor", "--pivoting=interval"), "; use --pivot-rule");
+  EXPECT_EQ(option_hint("factor", "--rcond"), "; use --condition");
+  EXPECT_EQ(option_hint("schur", "--leading=2"), "; use --leading-order");
+  EXPECT_EQ(option_hint("solve", "--max-refinement-steps=2"), "; use --refine");
+  EXPECT_EQ(option_hint("solve", "--out=x.mtx"), "; use --output");
+  EXPECT_EQ(option_hint("list", "--namespace=x"), "; use --tenant");
+  EXPECT_EQ(option_hint("top", "--refresh=2s"), "; use --interval");
+  EXPECT_EQ(option_hint("factor", "--refresh=2s"), "") << "factor has no --interval of time";
+  EXPECT_EQ(option_hint("release", "--force"), "; use --yes");
+  EXPECT_EQ(option_hint("factor", "--bogus"), "");
+  EXPECT_EQ(ValueHint("float32", {"f32", "f64"}), "; use f32");
+  EXPECT_EQ(ValueHint("csv", {"mtx", "txt"}), "; use txt");
+  EXPECT_EQ(ValueHint("gertf", {"auto", "getrf"}), "; the nearest is getrf");
+}
+
+// croutctl's options have the names of the C++ fields, with dashes.
+TEST_F(ManualTest, OptionsHaveTheNamesOfTheFields) {
+  const auto expect = [&](const std::string& command, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      EXPECT_NE(app_.get_subcommand(command)->get_option_no_throw("--" + name), nullptr)
+          << command << " --" << name;
+    }
+  };
+  expect("factor", {"algorithm",          "device",         "factor-dtype", "precision",
+                    "equilibrate",        "no-keep-matrix", "condition",    "determinant",
+                    "pivot-threshold",    "pivot-rule",     "interval",     "threshold",
+                    "tolerance",          "section-size",   "block-size",   "sweep-limit",
+                    "absolute-tolerance", "variant",        "lease",        "name",
+                    "request-id"});
+  expect("solve", {"transpose", "solver", "no-verify", "error-bound", "refine", "solver-tolerance",
+                   "componentwise-error", "refine-componentwise"});
+  expect("schur", {"leading-order", "keep"});
+  expect("rref", {"augmented", "tolerance", "device"});
+  expect("series", {"strategy", "accuracy", "transpose"});
 }
 
 TEST(NearestTest, OneOrTwoSlipsAreFound) {

@@ -38,8 +38,8 @@ TEST(OptionNamesTest, OptionsTakeThePlaceOfMembers) {
   const std::vector<std::string> factor = {"factor", "-"};
   EXPECT_EQ(Shown(factor, "options.factor_dtype: f32"), "--factor-dtype: f32");
   EXPECT_EQ(Shown(factor, "options.precision: leave factor_dtype out"),
-            "--factor-dtype: leave --factor-dtype out");
-  EXPECT_EQ(Shown(factor, "options.parameters.pivot_rule: no."), "--pivoting: no.");
+            "--precision: leave --factor-dtype out");
+  EXPECT_EQ(Shown(factor, "options.parameters.pivot_rule: no."), "--pivot-rule: no.");
   EXPECT_EQ(Shown(factor, "options.parameters.interval_low: 2"), "--interval: 2");
   EXPECT_EQ(Shown(factor, "options.parameters: crout_lu takes no block_size."),
             "the parameters of the method: crout_lu takes no --block-size.");
@@ -47,7 +47,7 @@ TEST(OptionNamesTest, OptionsTakeThePlaceOfMembers) {
   EXPECT_EQ(Shown(factor, "options.solver_hint: no"), "solver hint: no");
   EXPECT_EQ(Shown(factor, "options: no"), "the options: no");
   EXPECT_EQ(Shown({"schur", "-", "--keep=1"}, "header.leading_order: beside header.keep"),
-            "--leading: beside --keep");
+            "--leading-order: beside --keep");
   EXPECT_EQ(Shown({"schur", "-", "--keep=1"}, "cache: leave it out"),
             "--lease and --name: leave it out");
   EXPECT_EQ(Shown({"rref", "-"}, "header.augmented_columns: 5"), "--augmented: 5");

@@ -3,6 +3,7 @@
 // analyze
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "client/cli/input/matrix_input.h"
 #include "client/cli/input/packed_matrix.h"
 #include "client/cli/options/option_values.h"
+#include "client/cli/report/summary.h"
 #include "client/cli/report/text.h"
 #include "kernels/sparse/analysis.h"
 #include "kernels/sparse/multifrontal_factor.h"
@@ -24,11 +26,13 @@
 namespace crout::cli {
 namespace {
 
+constexpr int64_t kDefaultDepth = 4;
+
 struct AnalyzeArguments {
   std::string matrix;
   MatchingMode matching = MatchingMode::kAuto;
   OrderingMode ordering = OrderingMode::kAuto;
-  int64_t depth = 4;
+  std::optional<int64_t> depth;
 };
 
 double FlopsOf(const Analysis& analysis, int64_t f) {
@@ -58,6 +62,24 @@ Json Summary(const Analysis& analysis, const AnySparse& a, double seconds) {
   json["levels"] = analysis.levels();
   json["largest_front"] = analysis.largest_front;
   return json;
+}
+
+std::string SummaryText(const Analysis& analysis, const AnySparse& a, const Json& summary) {
+  const auto value = [&](const char* key) { return FormatValue(key, summary[key]); };
+  return FormatLines(
+      {{"matrix", absl::StrCat(analysis.n, " x ", analysis.n, " ", std::string(NameOf(a.dtype)),
+                               ", ", analysis.nonzeros, " entries",
+                               summary["symmetric"].get<bool>() ? ", symmetric" : "")},
+       {"ordering", absl::StrCat(value("ordering"), analysis.matched ? " after matching" : "", ", ",
+                                 analysis.fronts(), " fronts in ", analysis.levels(),
+                                 " levels, the largest of order ", analysis.largest_front)},
+       {"fill", absl::StrCat(analysis.factor_entries(), " entries of L and U, ",
+                             absl::StrFormat("%.3g", summary["fill"].get<double>()),
+                             " times those of the matrix")},
+       {"work",
+        absl::StrFormat("%.3g flops, analyzed in %s", analysis.flops, value("analyze_seconds"))},
+       {"memory", absl::StrCat(value("factor_bytes"), " for the factor, ",
+                               value("contribution_bytes"), " for waiting fronts")}});
 }
 
 Json Levels(const Analysis& analysis) {
@@ -178,20 +200,23 @@ absl::Status RunAnalyze(Session* session, const AnalyzeArguments& arguments) {
   if (!analysis.ok()) return analysis.status();
   Json json = Summary(*analysis, packed->view(), watch.Lap());
   if (analysis->unmatched_row >= 0) {
-    session->Print(json);
+    session->PrintFields(json);
     session->ExitWith(kSingular);
     return absl::OkStatus();
   }
+  std::string summary = SummaryText(*analysis, packed->view(), json);
   std::string text = FormatObject(json);
   json["by_level"] = Levels(*analysis);
   absl::StrAppend(&text, "\n",
                   FormatObjects({"level", "fronts", "eliminated", "widest", "largest_front",
                                  "lu_entries", "flops"},
                                 json["by_level"]));
-  const FrontTreeView tree(*analysis, arguments.depth);
+  const int64_t depth = arguments.depth.value_or(kDefaultDepth);
+  const FrontTreeView tree(*analysis, depth);
   json["tree"] = tree.ToJson();
-  if (arguments.depth > 0) absl::StrAppend(&text, "\n", tree.ToText());
-  session->Print(json, text);
+  if (depth > 0) absl::StrAppend(&text, "\n", tree.ToText());
+  if (arguments.depth.value_or(0) > 0) absl::StrAppend(&summary, "\n", tree.ToText());
+  session->Print({json, text, summary});
   return absl::OkStatus();
 }
 
@@ -226,8 +251,10 @@ void AddAnalyzeCommand(CLI::App* app, Session* session) {
       "Ordering: minimum degree (amd), nested dissection (metis), natural, or auto: amd or metis, "
       "whichever predicts less work [default: auto]");
   BeginSection(analyze, "Output");
-  analyze->add_option("--depth", arguments->depth, "Levels of the tree of fronts to list")
-      ->capture_default_str()
+  analyze
+      ->add_option("--depth", arguments->depth,
+                   absl::StrCat("Levels of the tree of fronts to list [default: ", kDefaultDepth,
+                                " with -v or --json]"))
       ->check(NotNegative<int64_t>());
 }
 

@@ -109,7 +109,7 @@ absl::Status RunFactorBatch(Session* session, const FactorBatchArguments& argume
   json["members"] = MembersOf(*files, made->members);
   const int64_t singular = made->batch.value_or(BatchInfo()).singular;
   if (singular > 0 && arguments.fail_singular) session->ExitWith(kSingular);
-  session->Print(json, text);
+  session->Print({json, text, SummaryOf(*made), {made->handle}});
   if (singular > 0) {
     const auto& info = made->members.info;
     const auto first = std::find_if(info.begin(), info.end(), [](int32_t i) { return i > 0; });
@@ -261,7 +261,7 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
   const std::string text = absl::StrCat(
       FormatObject(json), FormatObjects({"member", "backward_error", "info", "file"}, systems));
   json["systems"] = std::move(systems);
-  session->Print(json, text);
+  session->Print({json, text, BatchSummaryOf(*solution, files.names())});
   if (const int64_t singular = solution->batch.value_or(BatchSolveInfo()).singular; singular > 0) {
     session->Warn(absl::StrCat(singular, " of ", sides->members.size(), " systems ",
                                singular == 1 ? "has" : "have",
@@ -301,7 +301,7 @@ void AddFactorBatch(CLI::App* app, Session* session) {
       ->type_name("DEVICE");
   BeginSection(factor, "Cache");
   factor->add_flag_function(
-      "--drop-matrix", [=](int64_t) { factoring->options.keep_matrix = false; },
+      "--no-keep-matrix", [=](int64_t) { factoring->options.keep_matrix = false; },
       "Discard the matrices after factoring; solves are then not verified");
   AddCacheOptions(factor, &factoring->cache);
   AddRequestIdOption(factor, &factoring->cache);

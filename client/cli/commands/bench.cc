@@ -69,7 +69,8 @@ absl::Status Run(Session* session, const BenchArguments& arguments) {
     CompareRows(*baseline, &rows);
     keys.insert(keys.end(), {"per_second_ratio", "p50_ratio", "p99_ratio"});
   }
-  session->Print(*run, FormatObjects(keys, rows));
+  const std::string table = FormatObjects(keys, rows);
+  session->Print({*run, table, table});
   if (arguments.report.empty()) return absl::OkStatus();
   return WriteReport(arguments.report, BenchHtml(*run, baseline ? &*baseline : nullptr));
 }

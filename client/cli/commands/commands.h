@@ -22,7 +22,7 @@ void AddCacheCommands(CLI::App* app, Session* session);    // list, describe, re
 void AddServerCommands(CLI::App* app, Session* session);   // algorithms, devices, status, estimate
 void AddTopCommand(CLI::App* app, Session* session);       // top
 void AddBenchCommand(CLI::App* app, Session* session);     // bench
-void AddManualCommands(CLI::App* app, Session* session);   // completion, man, version
+void AddManualCommands(CLI::App* app, Session* session);   // help, completion, man, version
 
 }  // namespace crout::cli
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// get
+// download
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +11,8 @@
 #include "client/cli/options/option_values.h"
 #include "client/cli/output/array_files.h"
 #include "client/cli/output/factor_files.h"
+#include "client/cli/report/summary.h"
+#include "client/cli/report/text.h"
 
 namespace crout::cli {
 namespace {
@@ -22,6 +24,14 @@ struct DownloadArguments {
   FileFormat format = FileFormat::kMatrixMarket;
 };
 
+// Prints `json`, which lists the files, and the factor.
+void PrintFiles(const Session& session, Json json, const FactorDescription& factor) {
+  json["factor"] = ToJson(factor);
+  const std::string summary =
+      FormatLines({{"factor", Identity(factor)}, {"files", FormatValue("files", json["files"])}});
+  session.Print({json, FormatObject(json), summary, {factor.handle}});
+}
+
 absl::Status DownloadMember(Session* session, int64_t number, ArrayFiles* files,
                             const std::string& handle) {
   const auto member = session->client().DownloadMembers(handle, number, 1, session->call());
@@ -29,8 +39,7 @@ absl::Status DownloadMember(Session* session, int64_t number, ArrayFiles* files,
   absl::Status status = WriteMember(files, *member);
   if (status.ok()) status = files->Close();
   if (!status.ok()) return status;
-  session->Print(
-      Json{{"files", files->names()}, {"member", number}, {"factor", ToJson(member->factor)}});
+  PrintFiles(*session, {{"files", files->names()}, {"member", number}}, member->factor);
   return absl::OkStatus();
 }
 
@@ -40,7 +49,7 @@ absl::Status DownloadSparse(Session* session, ArrayFiles* files, const std::stri
   absl::Status status = WriteSparseFactors(files, *factors);
   if (status.ok()) status = files->Close();
   if (!status.ok()) return status;
-  session->Print(Json{{"files", files->names()}, {"factor", ToJson(factors->factor)}});
+  PrintFiles(*session, {{"files", files->names()}}, factors->factor);
   return absl::OkStatus();
 }
 
@@ -74,10 +83,11 @@ absl::Status RunDownload(Session* session, const DownloadArguments& arguments) {
   if (status.ok()) status = WriteVectors(&files, downloaded);
   if (status.ok()) status = files.Close();
   if (!status.ok()) return status;
-  session->Print(Json{{"files", files.names()},
-                      {"row_scales", downloaded.row_scales},
-                      {"col_scales", downloaded.col_scales},
-                      {"factor", ToJson(downloaded.factor)}});
+  PrintFiles(*session,
+             {{"files", files.names()},
+              {"row_scales", downloaded.row_scales},
+              {"col_scales", downloaded.col_scales}},
+             downloaded.factor);
   return absl::OkStatus();
 }
 

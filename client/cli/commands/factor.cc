@@ -90,7 +90,7 @@ absl::Status RunFactor(Session* session, const FactorArguments& arguments) {
       factor.ok() ? factor->info > 0 : Reason(factor.status()) == "SINGULAR_MATRIX";
   if (singular && arguments.fail_singular) session->ExitWith(kSingular);
   if (!factor.ok()) return factor.status();
-  session->Print(ToJson(*factor));
+  PrintFactor(*session, *factor);
   if (singular) {
     session->Warn(absl::StrCat("the factor is singular (info ", factor->info,
                                "): no system can be solved with this factor"));

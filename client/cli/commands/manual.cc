@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// completion, man, version
+// help, completion, man, version
 #include <cerrno>
 #include <fstream>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 // Writes to a file, or to standard output if `path` is empty.
 absl::Status WriteText(const Session& session, const std::string& path, const std::string& text) {
   if (path.empty()) {
-    session.Print(Json(text), text);
+    session.PrintText(Json(text), text);
     return absl::OkStatus();
   }
   errno = 0;
@@ -55,17 +55,19 @@ absl::Status RunMan(const CLI::App& app, const Session& session, const std::stri
   return status;
 }
 
-// Empty if there is a command of that name; otherwise the error.
-std::string UnknownCommandError(const CLI::App& app, const std::string& name) {
-  for (const CommandEntry& command : CommandsOf(app)) {
-    if (command.name == name) return "";
-  }
-  return absl::StrCat("there is no command '", name, "'");
+// Prints the help of a command, or of croutctl if `name` is empty.
+absl::Status RunHelp(const CLI::App& app, const Session& session, const std::string& name) {
+  // App::help() of croutctl would describe the command that was parsed, help.
+  const CLI::App& described = name.empty() ? app : *app.get_subcommand(name);
+  const std::string text =
+      app.get_formatter()->make_help(&described, "", CLI::AppFormatMode::Normal);
+  session.PrintText(Json(text), text);
+  return absl::OkStatus();
 }
 
 absl::Status RunVersion(const Session& session) {
-  session.Print(Json{{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}},
-                "croutctl " CROUT_VERSION " (" CROUT_COMMIT ")\n");
+  session.PrintText(Json{{"version", CROUT_VERSION}, {"commit", CROUT_COMMIT}},
+                    "croutctl " CROUT_VERSION " (" CROUT_COMMIT ")\n");
   return absl::OkStatus();
 }
 
@@ -74,6 +76,10 @@ absl::Status RunVersion(const Session& session) {
 void AddManualCommands(CLI::App* app, Session* session) {
   const auto word = std::make_shared<std::string>();
   const auto output = std::make_shared<std::string>();
+
+  CLI::App* help = session->AddCommand(app, "help", "Show the help of croutctl or of a command",
+                                       [=] { return RunHelp(*app, *session, *word); });
+  help->add_option("command", *word, "Command to describe [default: croutctl]");
 
   CLI::App* completion =
       session->AddCommand(app, "completion", "Print the completion script of a shell",
@@ -87,9 +93,7 @@ void AddManualCommands(CLI::App* app, Session* session) {
 
   CLI::App* man = session->AddCommand(app, "man", "Print a manual page",
                                       [=] { return RunMan(*app, *session, *word, *output); });
-  man->add_option("command", *word, "Command whose page is printed [default: croutctl]")
-      ->check(CLI::Validator(
-          [=](const std::string& name) { return UnknownCommandError(*app, name); }, ""));
+  man->add_option("command", *word, "Command whose page is printed [default: croutctl]");
   BeginSection(man, "Output");
   man->add_option("-o,--output", *output, "Write all pages to this directory")
       ->type_name("DIR")

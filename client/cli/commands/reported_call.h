@@ -12,6 +12,8 @@
 #include "client/cli/output/array_writer.h"
 #include "client/cli/report/json.h"
 #include "client/cli/report/progress_bar.h"
+#include "client/cli/report/summary.h"
+#include "client/cli/report/text.h"
 #include "client/cli/session.h"
 #include "crout/warnings.h"
 
@@ -20,10 +22,16 @@ namespace crout::cli {
 // Calls send(options) with the session's call options and shows the progress bar.
 template <class F>
 auto WithProgressBar(const Session& session, F&& send) {
-  ProgressBar bar;
+  ProgressBar bar(session.progress());
   CallOptions call = session.call();
   call.on_progress = [&](const ProgressUpdate& update) { bar.Update(update); };
   return std::forward<F>(send)(call);
+}
+
+// Prints a factor.
+inline void PrintFactor(const Session& session, const FactorDescription& factor) {
+  const Json json = ToJson(factor);
+  session.Print({json, FormatObject(json), SummaryOf(factor), {factor.handle}});
 }
 
 // Prints the warnings of a result. An inaccurate result sets the exit code to kNotAccurate.
@@ -35,11 +43,13 @@ void WarnOf(Session* session, const Result& result) {
   }
 }
 
-// Prints `result` and the factor that its call stored in the cache. If the call failed, or its
-// result cannot be written to `output`, warns about the factor (Session::WarnIfKept).
-template <class Result>
+// Prints `result`, with summarize(result) as its summary, and the factor that its call stored in
+// the cache. If the call failed, or its result cannot be written to `output`, warns about the
+// factor (Session::WarnIfKept).
+template <class Result, class F>
 absl::Status ReportWithFactor(Session* session, const absl::StatusOr<Result>& result,
-                              const FactorDescription& factor, ArrayFileSink* output) {
+                              const FactorDescription& factor, ArrayFileSink* output,
+                              F&& summarize) {
   absl::Status status = result.status();
   if (status.ok()) status = output->Close();
   if (!status.ok()) {
@@ -48,7 +58,7 @@ absl::Status ReportWithFactor(Session* session, const absl::StatusOr<Result>& re
   }
   Json json = ToJson(*result);
   json["factor"] = ToJson(factor);
-  session->Print(json);
+  session->Print({json, FormatObject(json), summarize(*result), {factor.handle}});
   WarnOf(session, factor);
   WarnOf(session, *result);
   return absl::OkStatus();

@@ -28,7 +28,9 @@ absl::Status RunRref(Session* session, const RrefArguments& arguments) {
   });
   if (!result.ok()) return result.status();
   if (absl::Status closed = r.Close(); !closed.ok()) return closed;
-  session->Print(ToJson(*result));
+  const Json json = ToJson(*result);
+  session->Print(
+      {json, FormatObject(json), SummaryOf(*result, arguments.output.Destination(*session))});
   WarnOf(session, *result);
   return absl::OkStatus();
 }

@@ -30,7 +30,9 @@ absl::Status RunSchur(Session* session, const SchurArguments& arguments) {
   const auto result = WithProgressBar(*session, [&](const CallOptions& call) {
     return session->client().Schur(matrix->Source(), arguments.options, &factor, &s, call);
   });
-  return ReportWithFactor(session, result, factor, &s);
+  return ReportWithFactor(session, result, factor, &s, [&](const ComplementResult& complement) {
+    return SummaryOf(complement, arguments.output.Destination(*session), factor);
+  });
 }
 
 }  // namespace
@@ -48,7 +50,7 @@ void AddSchurCommand(CLI::App* app, Session* session) {
   CLI::Option* const leading =
       schur
           ->add_option_function<int64_t>(
-              "--leading", [=](int64_t order) { options->leading_order = order; },
+              "--leading-order", [=](int64_t order) { options->leading_order = order; },
               "Order of the leading block, which is eliminated")
           ->check(NotNegative<int64_t>());
   CLI::Option* const keep =
@@ -61,7 +63,8 @@ void AddSchurCommand(CLI::App* app, Session* session) {
           ->check(InRange<int64_t>(0, std::numeric_limits<int32_t>::max()))
           ->excludes(leading);
   schur->parse_complete_callback([=] {
-    if (leading->count() + keep->count() == 0) throw CLI::RequiredError("--leading or --keep");
+    if (leading->count() + keep->count() == 0)
+      throw CLI::RequiredError("--leading-order or --keep");
   });
   AddOutputOptions(schur, "the Schur complement", &arguments->output);
   BeginSection(schur, "Method");

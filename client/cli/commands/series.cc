@@ -99,7 +99,7 @@ void AddSeriesCommand(CLI::App* app, Session* session) {
       absl::StrCat("Exit with ", kSingular, " after the last step if a matrix was singular"));
   AddFactorizeOptions(series, &arguments->options.factor);
   // SolveSeries refuses these options.
-  for (const char* option : {"--drop-matrix", "--condition", "--determinant"}) {
+  for (const char* option : {"--no-keep-matrix", "--condition", "--determinant"}) {
     series->remove_option(series->get_option(option));
   }
 }

@@ -92,6 +92,9 @@ absl::Status SeriesRun::RunSteps() {
       return status;
     }
   }
+  if (arguments_.keep && session_->show() == Show::kName) {
+    session_->Print({.names = {series_->factor().handle}});
+  }
   return series_->Close();
 }
 
@@ -102,7 +105,7 @@ absl::Status SeriesRun::RunStep(size_t index) {
   const absl::Time begin = absl::Now();
   absl::StatusOr<SeriesStep> step;
   {
-    ProgressBar bar;
+    ProgressBar bar(session_->progress());
     bar_ = &bar;
     step = Solve(steps_.files()[index], &x);
   }

@@ -2,15 +2,24 @@
 
 // algorithms, devices, status, estimate
 #include <memory>
+#include <vector>
 
+#include "absl/time/clock.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/options/factor_options.h"
 #include "client/cli/options/option_values.h"
+#include "client/cli/report/summary.h"
 #include "client/cli/report/text.h"
 
 namespace crout::cli {
 namespace {
+
+std::vector<std::string> NamesOf(const ServerInfo& info) {
+  std::vector<std::string> names;
+  for (const DeviceStatus& device : info.devices) names.push_back(device.name);
+  return names;
+}
 
 absl::Status RunAlgorithms(Session* session) {
   const auto info = session->client().ServerInfo(session->call());
@@ -24,10 +33,9 @@ absl::Status RunAlgorithms(Session* session) {
                        {"batch_algorithms", device["batch_algorithms"]},
                        {"solvers", device["solvers"]}});
   }
-  session->Print(
-      Json{{"devices", devices}},
-      FormatObjects({"name", "algorithms", "sparse_algorithms", "batch_algorithms", "solvers"},
-                    devices));
+  const std::string table = FormatObjects(
+      {"name", "algorithms", "sparse_algorithms", "batch_algorithms", "solvers"}, devices);
+  session->Print({Json{{"devices", devices}}, table, table, NamesOf(*info)});
   return absl::OkStatus();
 }
 
@@ -35,10 +43,11 @@ absl::Status RunDevices(Session* session) {
   const auto info = session->client().ServerInfo(session->call());
   if (!info.ok()) return info.status();
   const Json devices = ToJson(*info)["devices"];
-  session->Print(Json{{"devices", devices}},
-                 FormatObjects({"name", "healthy", "memory_bytes", "budget_bytes", "reserved_bytes",
-                                "streams", "streams_busy", "queue_depth", "description"},
-                               devices));
+  const std::string table =
+      FormatObjects({"name", "healthy", "memory_bytes", "budget_bytes", "reserved_bytes", "streams",
+                     "streams_busy", "queue_depth", "description"},
+                    devices);
+  session->Print({Json{{"devices", devices}}, table, table, NamesOf(*info)});
   return absl::OkStatus();
 }
 
@@ -62,7 +71,7 @@ absl::Status RunStatus(Session* session) {
         "\n" + FormatObjects({"tenant", "cached_factors", "device_bytes", "host_bytes", "calls"},
                              json["tenants"]);
   }
-  session->Print(json, report);
+  session->Print({json, report, SummaryOf(*info, session->server(), absl::Now())});
   return absl::OkStatus();
 }
 
@@ -74,7 +83,8 @@ absl::Status RunEstimate(Session* session, const std::string& factor, EstimateRe
   }
   const auto estimate = session->client().Estimate(request, session->call());
   if (!estimate.ok()) return estimate.status();
-  session->Print(ToJson(*estimate));
+  const Json json = ToJson(*estimate);
+  session->Print({json, FormatObject(json), SummaryOf(*estimate)});
   return absl::OkStatus();
 }
 

@@ -42,6 +42,7 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
       ->capture_default_str()
       ->needs(ones)
       ->check(InRange(int64_t{0}, int64_t{1} << 24));
+  arguments->output.is_result = true;
   AddOutputOptions(command, "the solution", &arguments->output);
   AddSolveOptions(command, &arguments->options);
   // Exactly one source of B is required. CLI11 counts options only after parsing.
@@ -83,7 +84,9 @@ absl::Status RunSolve(Session* session, const SolveArguments& arguments) {
   });
   if (!result.ok()) return result.status();
   if (absl::Status status = x.Close(); !status.ok()) return status;
-  session->Print(ToJson(*result));
+  const Json json = ToJson(*result);
+  session->Print({json, FormatObject(json),
+                  SummaryOf(*result, arguments.output.Destination(*session), nullptr)});
   WarnOf(session, *result);
   return absl::OkStatus();
 }
@@ -108,7 +111,9 @@ absl::Status RunLu(Session* session, const SolveArguments& arguments) {
   const auto result = WithProgressBar(*session, [&](const CallOptions& call) {
     return session->client().FactorAndSolve(matrix->Source(), *rhs, options, &factor, &x, call);
   });
-  return ReportWithFactor(session, result, factor, &x);
+  return ReportWithFactor(session, result, factor, &x, [&](const SolveResult& solved) {
+    return SummaryOf(solved, arguments.output.Destination(*session), &factor);
+  });
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/options/duration.h"
+#include "client/cli/report/terminal.h"
 #include "client/cli/report/text.h"
 
 namespace crout::cli {
@@ -52,21 +55,33 @@ struct TopArguments {
 };
 
 absl::Status RunTop(Session* session, const TopArguments& arguments) {
-  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  // A terminal shows one view, which q ends. Other outputs get the views one after the other.
+  const bool has_keys = !arguments.once && session->show() != Show::kJson && IsInteractive();
+  const bool redraws = !arguments.once && isatty(STDOUT_FILENO) == 1;
+  std::optional<FullScreen> screen;
+  Cancellation quit;
+  std::optional<QuitKey> key;
+  if (has_keys) {
+    screen.emplace();
+    key.emplace(&quit);
+  }
+  CallOptions call = session->call();
+  call.cancellation = &quit;
   for (;;) {
-    const auto info = session->client().ServerInfo(session->call());
+    const auto info = session->client().ServerInfo(call);
+    if (quit.cancelled()) return absl::OkStatus();
     if (!info.ok()) return info.status();
-    const std::string view = TopView(session->server(), *info, absl::Now());
+    std::string view = TopView(session->server(), *info, absl::Now());
     if (arguments.once) {
-      session->Print(ToJson(*info), view);
+      session->PrintText(ToJson(*info), view);
       return absl::OkStatus();
     }
-    // A terminal shows one view: move home, draw, and erase the rest of a longer view. Other
-    // outputs get the views one after the other.
-    session->Print(ToJson(*info), terminal ? absl::StrCat("\x1b[H", EndLines(view), "\x1b[J")
-                                           : absl::StrCat(view, "\n"));
+    if (has_keys) absl::StrAppend(&view, "\nq quits\n");
+    // Move home, draw, and erase the rest of a longer view.
+    session->PrintText(ToJson(*info), redraws ? absl::StrCat("\x1b[H", EndLines(view), "\x1b[J")
+                                              : absl::StrCat(view, "\n"));
     if (!std::cout.flush()) return absl::OkStatus();  // Run() reports the error
-    absl::SleepFor(arguments.interval);
+    if (quit.WaitFor(arguments.interval)) return absl::OkStatus();
   }
 }
 
@@ -74,9 +89,8 @@ absl::Status RunTop(Session* session, const TopArguments& arguments) {
 
 std::string TopView(const std::string& server, const ServerInfo& info, absl::Time now) {
   const absl::Duration up = absl::Trunc(now - info.start_time.value_or(now), absl::Seconds(1));
-  std::string view =
-      absl::StrCat(Printable(server), "  croutd ", Printable(info.version), "  up ",
-                   absl::FormatDuration(up), info.draining ? "  draining" : "", "\n");
+  std::string view = absl::StrCat(Printable(server), "  croutd ", Printable(info.version), "  up ",
+                                  DurationText(up), info.draining ? "  draining" : "", "\n");
   absl::StrAppend(&view, "cache  ", info.cached_factors,
                   info.cached_factors == 1 ? " factor" : " factors", "  host memory ",
                   Bar(static_cast<double>(info.host_reserved_bytes),
@@ -101,7 +115,7 @@ std::string EndLines(absl::string_view view) {
 void AddTopCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<TopArguments>();
   CLI::App* top = session->AddCommand(
-      app, "top", "Show devices, queues, cache and tenants, updated every second until interrupted",
+      app, "top", "Show devices, queues, cache and tenants, updated every second until q is typed",
       [=] { return RunTop(session, *arguments); });
   BeginSection(top, "Output");
   top->add_flag("--once", arguments->once, "Show one view and exit");

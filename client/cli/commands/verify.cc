@@ -24,10 +24,10 @@ absl::Status RunVerify(Session* session, const VerifyArguments& arguments) {
   if (!b.ok()) return b.status();
   const auto errors = ComputeBackwardErrors(*a, arguments.operation, *x, *b);
   if (!errors.ok()) return errors.status();
-  session->Print(Json{{"n", a->rows()},
-                      {"nrhs", x->cols()},
-                      {"backward_error", ToJson(errors->normwise)},
-                      {"componentwise_error", ToJson(errors->componentwise)}});
+  session->PrintFields(Json{{"n", a->rows()},
+                            {"nrhs", x->cols()},
+                            {"backward_error", ToJson(errors->normwise)},
+                            {"componentwise_error", ToJson(errors->componentwise)}});
   return absl::OkStatus();
 }
 

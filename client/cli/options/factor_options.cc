@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/options/option_values.h"
+#include "client/cli/report/text.h"
 
 namespace crout::cli {
 namespace {
@@ -35,29 +36,22 @@ std::vector<std::string> OfferedAlgorithms() {
   return names;
 }
 
-// Adds --factor-dtype. Its value is a type, or a precision whose solves are corrected. The contract
-// has a field for each; the last option given counts.
 void AddFactorDtype(CLI::App* app, FactorOptions* options) {
-  std::vector<std::string> names = Names<Dtype>();
-  const std::vector<std::string> corrected = Names<Precision>();
-  names.insert(names.end(), corrected.begin(), corrected.end());
-  AddValue<std::string>(
-      app, "--factor-dtype",
-      [=](const std::string& name) {
-        options->factor_dtype = FromName<Dtype>(name);
-        options->precision = FromName<Precision>(name);
-      },
-      "Type of L and U. single, tf32: low-precision factor whose solves are corrected to the "
-      "accuracy of the matrix's type; auto: low precision if that is predicted to be faster "
-      "[default: the matrix's type]")
-      ->check(OneOf(names));
+  CLI::Option* const precision = AddEnumOption<Precision>(
+      app, "--precision", [=](auto value) { options->precision = value; },
+      "Precision of a factor whose solves are corrected to the accuracy of the matrix's type; "
+      "auto: low precision if that is predicted to be faster [default: no corrections]");
+  AddEnumOption<Dtype>(
+      app, "--factor-dtype", [=](auto value) { options->factor_dtype = value; },
+      "Type of L and U, without corrections [default: the matrix's type]")
+      ->excludes(precision);
 }
 
 void AddMethodParameters(CLI::App* app, FactorOptions* options) {
   BeginSection(app, "Method parameters");
   MethodParameters* const parameters = &options->parameters;
   AddEnumOption<Pivoting>(
-      app, "--pivoting", [=](auto value) { parameters->pivot_rule = value; },
+      app, "--pivot-rule", [=](auto value) { parameters->pivot_rule = value; },
       "When to pivot, for methods with conditional pivoting");
   AddValue<std::pair<double, double>>(
       app, "--interval",
@@ -65,12 +59,12 @@ void AddMethodParameters(CLI::App* app, FactorOptions* options) {
         parameters->interval_low = interval.first;
         parameters->interval_high = interval.second;
       },
-      "Magnitudes of pivots that need no exchange, with --pivoting=interval [default: 1e-5 1e5]")
+      "Magnitudes of pivots that need no exchange, with --pivot-rule=interval [default: 1e-5 1e5]")
       ->type_name("LOW HIGH");
   AddValue<double>(
       app, "--threshold", [=](double value) { parameters->threshold = value; },
       "Smallest pivot that needs no exchange, as a fraction of the largest entry of its column, in "
-      "(0, 1]; with --pivoting=threshold [default: 0.1]");
+      "(0, 1]; with --pivot-rule=threshold [default: 0.1]");
   AddValue<double>(
       app, "--tolerance", [=](double value) { parameters->tolerance = value; },
       "Relative change at which an iterative method stops, in [0, 1); 0: when nothing changes "
@@ -101,13 +95,24 @@ void AddMethodParameters(CLI::App* app, FactorOptions* options) {
 
 }  // namespace
 
+std::string OutputArgument::PathIn(const Session& session) const {
+  return path.empty() && is_result && session.show() != Show::kJson ? "-" : path;
+}
+
+std::string OutputArgument::Destination(const Session& session) const {
+  const std::string target = PathIn(session);
+  if (target.empty()) return "not written; name a file with --output";
+  return target == "-" ? "on standard output" : absl::StrCat("in ", Printable(target));
+}
+
 ArrayFileSink OutputArgument::Open(Session* session) const {
-  if (path == "-") session->ReportOnStandardError();
+  const std::string target = PathIn(*session);
+  if (target == "-") session->ReportOnStandardError();
   if (!format.has_value() && HasUnknownEnding(path)) {
     session->Warn(absl::StrCat(path, " is written as Matrix Market. To choose a format, give ",
                                "--format or end the name in ", kEndings));
   }
-  return ArrayFileSink(path, format.value_or(FormatOf(path)));
+  return ArrayFileSink(target, format.value_or(FormatOf(target)));
 }
 
 void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
@@ -119,10 +124,13 @@ void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
 
 void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output) {
   BeginSection(app, "Output");
+  const char* const unnamed =
+      output->is_result ? " [default: -; with --json, nothing is written]" : "";
   app->add_option("-o,--output", output->path,
                   absl::StrCat("Write ", what,
                                " to this file; -: to standard output, with the report on standard "
-                               "error"))
+                               "error",
+                               unnamed))
       ->type_name("FILE|-");
   AddFormatOption(
       app, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},
@@ -173,7 +181,7 @@ void AddFactorizeOptions(CLI::App* app, FactorOptions* options) {
       app, "--determinant", [=](bool on) { options->determinant = on; }, "Report the determinant");
   BeginSection(app, "Cache");
   AddFlag(
-      app, "--drop-matrix", [=](bool on) { options->keep_matrix = !on; },
+      app, "--no-keep-matrix", [=](bool on) { options->keep_matrix = !on; },
       "Discard the matrix after factoring; solves are then neither verified nor refined");
   AddMethodParameters(app, options);
 }

@@ -25,11 +25,19 @@ struct MatrixArgument {
 
 // Destination of a returned matrix.
 struct OutputArgument {
-  std::string path;                  // empty: discarded
+  std::string path;
   std::optional<FileFormat> format;  // unset: by the name's ending
+  // Without a path: whether the matrix is written to standard output, except with --json, whose
+  // object is there. Otherwise it is discarded.
+  bool is_result = false;
 
-  // If the path is -, the session reports on standard error.
+  // If the matrix is written to standard output, the session reports on standard error.
   ArrayFileSink Open(Session* session) const;
+  // Describes the destination in a summary: "in x.mtx".
+  std::string Destination(const Session& session) const;
+
+ private:
+  std::string PathIn(const Session& session) const;
 };
 
 // Help of --device.
@@ -51,7 +59,8 @@ void AddSolveOptions(CLI::App* app, SolveOptions* options);
 // Adds --format, one of `formats`.
 void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
                      std::function<void(FileFormat)> set, const std::string& description);
-// Adds -o and --format; `what` names the output in the help, such as "X".
+// Adds -o and --format; `what` names the output in the help, such as "X". Reads
+// `output->is_result`.
 void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output);
 
 }  // namespace crout::cli

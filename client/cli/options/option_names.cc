@@ -20,10 +20,8 @@ namespace {
 constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"augmented_columns", "--augmented"}, {"interval_high", "--interval"},
     {"interval_low", "--interval"},       {"keep_factor", "--keep"},
-    {"leading_order", "--leading"},       {"max_refinement_steps", "--refine"},
-    {"operation", "--transpose"},         {"pivot_rule", "--pivoting"},
-    {"precision", "--factor-dtype"},      {"verify", "--no-verify"},
-    {"keep_matrix", "--drop-matrix"},
+    {"keep_matrix", "--no-keep-matrix"},  {"max_refinement_steps", "--refine"},
+    {"operation", "--transpose"},         {"verify", "--no-verify"},
 };
 
 // Requests of the contract, as messages recommend them, and the commands for them.

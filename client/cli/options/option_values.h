@@ -16,12 +16,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/help/synonyms.h"
 #include "crout/types.h"
-#include "kernels/util/nearest.h"
 
 namespace crout::cli {
 
-// Accepts one of `names`. The error lists them and suggests the nearest.
+// Accepts one of `names`. The error lists them and suggests one.
 inline CLI::Validator OneOf(const std::vector<std::string>& names) {
   return CLI::Validator(
       [names](const std::string& text) {
@@ -29,7 +29,7 @@ inline CLI::Validator OneOf(const std::vector<std::string>& names) {
           if (text == name) return std::string();
         }
         return absl::StrCat("'", text, "' is none of ", absl::StrJoin(names, ", "),
-                            NearestHint(text, names));
+                            ValueHint(text, names));
       },
       absl::StrCat("{", absl::StrJoin(names, ","), "}"));
 }

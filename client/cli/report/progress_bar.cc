@@ -2,8 +2,6 @@
 
 #include "client/cli/report/progress_bar.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <iostream>
 #include <optional>
@@ -11,22 +9,31 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "client/cli/options/duration.h"
+#include "client/cli/report/json.h"
 #include "client/cli/report/text.h"
 
 namespace crout::cli {
 namespace {
 
-constexpr int kBarWidth = 30;
+// "  [=====     ]  50 %".
+std::string Bar(int64_t done, int64_t total) {
+  constexpr int64_t kWidth = 30;
+  done = std::clamp<int64_t>(done, 0, total);
+  const auto share = static_cast<double>(done) / static_cast<double>(total);
+  const auto filled = static_cast<size_t>(share * kWidth);
+  return absl::StrFormat("  [%s%s]  %d %%", std::string(filled, '='),
+                         std::string(kWidth - filled, ' '), static_cast<int>(share * 100));
+}
 
 std::string UploadLine(const ProgressUpdate& update, absl::Duration elapsed) {
   const double rate =
       static_cast<double>(update.bytes_sent) / std::max(absl::ToDoubleSeconds(elapsed), 1e-3);
-  const std::string sent = FormatBytes(static_cast<double>(update.bytes_sent));
-  if (update.bytes_total <= 0) return absl::StrCat("upload  ", sent, "  ", FormatBytes(rate), "/s");
-  const int done = static_cast<int>(update.bytes_sent * kBarWidth / update.bytes_total);
-  return absl::StrFormat("upload  [%s%s]  %d %%  %s/s", std::string(done, '='),
-                         std::string(kBarWidth - done, ' '),
-                         update.bytes_sent * 100 / update.bytes_total, FormatBytes(rate));
+  const std::string done =
+      update.bytes_total > 0
+          ? Bar(update.bytes_sent, update.bytes_total)
+          : absl::StrCat("  ", FormatBytes(static_cast<double>(update.bytes_sent)));
+  return absl::StrCat("upload", done, "  ", FormatBytes(rate), "/s");
 }
 
 std::string PhaseName(std::optional<Phase> phase) {
@@ -44,35 +51,42 @@ std::string PhaseName(std::optional<Phase> phase) {
   }
 }
 
+std::optional<Phase> PhaseOf(const std::optional<ProgressUpdate>& update) {
+  return update && update->job ? update->job->phase : std::optional(Phase::kReceive);
+}
+
 }  // namespace
 
 std::string ProgressLine(const ProgressUpdate& update, absl::Duration elapsed) {
-  if (!update.job || update.job->phase == Phase::kReceive) {
-    return UploadLine(update, elapsed);
+  if (!update.job || update.job->phase == Phase::kReceive) return UploadLine(update, elapsed);
+  const JobProgress& job = *update.job;
+  std::string line = PhaseName(job.phase);
+  if (job.columns_done > 0 && job.columns > 0) {
+    absl::StrAppend(&line, Bar(job.columns_done, job.columns), "  ", job.columns_done, " of ",
+                    job.columns, " columns");
   }
-  std::string line =
-      absl::StrFormat("%s  %.1f s", PhaseName(update.job->phase), absl::ToDoubleSeconds(elapsed));
-  if (update.job->predicted_seconds > 0) {
-    absl::StrAppend(&line, " of about ", FormatSeconds(update.job->predicted_seconds));
-  }
-  if (update.job->columns_done > 0) {
-    absl::StrAppend(&line, "  ", update.job->columns_done, " of ", update.job->columns, " columns");
-  }
-  if (update.job->steps > 0) {
-    absl::StrAppend(&line, "  ", update.job->steps_done, " of ", update.job->steps, " steps");
-  }
-  if (update.job->jobs_ahead > 0) {
-    absl::StrAppend(&line, "  ", update.job->jobs_ahead, " ahead");
+  if (job.steps > 0) absl::StrAppend(&line, "  ", job.steps_done, " of ", job.steps, " steps");
+  if (job.jobs_ahead > 0) absl::StrAppend(&line, "  ", job.jobs_ahead, " ahead");
+  absl::StrAppend(&line, "  ", DurationText(absl::Trunc(elapsed, absl::Milliseconds(100))));
+  if (job.predicted_seconds > 0) {
+    absl::StrAppend(&line, " of about ", FormatSeconds(job.predicted_seconds));
   }
   return line;
 }
 
-ProgressBar::ProgressBar() : enabled_(isatty(STDERR_FILENO) == 1), phase_start_(absl::Now()) {
-  if (enabled_) drawer_ = std::thread([this] { DrawUntilDone(); });
+std::string ProgressJson(const ProgressUpdate& update, absl::Duration elapsed) {
+  Json progress = {{"bytes_sent", update.bytes_sent}, {"bytes_total", update.bytes_total}};
+  progress.update(update.job ? ToJson(*update.job) : Json{{"phase", Name(Phase::kReceive)}});
+  progress["elapsed_seconds"] = absl::ToDoubleSeconds(elapsed);
+  return Json{{"progress", progress}}.dump();
+}
+
+ProgressBar::ProgressBar(ProgressMode mode) : mode_(mode), phase_start_(absl::Now()) {
+  if (mode_ != ProgressMode::kNone) drawer_ = std::thread([this] { DrawUntilDone(); });
 }
 
 ProgressBar::~ProgressBar() {
-  if (!enabled_) return;
+  if (mode_ == ProgressMode::kNone) return;
   {
     absl::MutexLock lock(&mutex_);
     done_ = true;
@@ -82,19 +96,34 @@ ProgressBar::~ProgressBar() {
 
 void ProgressBar::Update(const ProgressUpdate& update) {
   absl::MutexLock lock(&mutex_);
-  const auto phase = [](const ProgressUpdate& u) {
-    return u.job ? u.job->phase : std::optional(Phase::kReceive);
-  };
-  if (phase(update) != phase(update_)) phase_start_ = absl::Now();
+  const bool is_new_phase = PhaseOf(update) != PhaseOf(update_);
+  const bool is_first = !update_;
+  if (is_new_phase) phase_start_ = absl::Now();
   update_ = update;
+  if (mode_ != ProgressMode::kBar && (is_new_phase || is_first)) PrintLine();
+}
+
+void ProgressBar::PrintLine() {
+  if (mode_ == ProgressMode::kNone || !update_) return;
+  const absl::Duration elapsed = absl::Now() - phase_start_;
+  std::cerr << (mode_ == ProgressMode::kJsonLines ? ProgressJson(*update_, elapsed)
+                                                  : ProgressLine(*update_, elapsed))
+            << "\n";
 }
 
 void ProgressBar::DrawUntilDone() {
   absl::MutexLock lock(&mutex_);
+  const bool is_bar = mode_ == ProgressMode::kBar;
   bool drawn = false;
-  absl::Duration wait = absl::Milliseconds(500);
+  absl::Duration wait = is_bar ? absl::Milliseconds(500) : absl::Seconds(1);
   while (!mutex_.AwaitWithTimeout(absl::Condition(&done_), wait)) {
-    std::cerr << "\r\x1b[K" << ProgressLine(update_, absl::Now() - phase_start_) << std::flush;
+    if (!is_bar) {
+      PrintLine();
+      continue;
+    }
+    std::cerr << "\r\x1b[K"
+              << ProgressLine(update_.value_or(ProgressUpdate()), absl::Now() - phase_start_)
+              << std::flush;
     drawn = true;
     wait = absl::Milliseconds(100);
   }

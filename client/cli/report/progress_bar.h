@@ -4,6 +4,7 @@
 #ifndef CROUT_CLIENT_CLI_REPORT_PROGRESS_BAR_H_
 #define CROUT_CLIENT_CLI_REPORT_PROGRESS_BAR_H_
 
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -14,15 +15,22 @@
 
 namespace crout::cli {
 
+enum class ProgressMode {
+  kNone,
+  kBar,    // one line that is redrawn every 100 ms, from half a second on, and erased at the end
+  kLines,  // a line for each phase, and one every second
+  kJsonLines,  // the same as objects {"progress": {...}}
+};
+
 // Text of the bar at the time `elapsed` after the start of the phase in `update`.
 std::string ProgressLine(const ProgressUpdate& update, absl::Duration elapsed);
+// The same as an object on one line, with the names of the contract.
+std::string ProgressJson(const ProgressUpdate& update, absl::Duration elapsed);
 
-// Redraws one line every 100 ms, starting half a second after construction, and erases it when
-// destroyed. Does nothing if standard error is not a terminal. Update may be called from any
-// thread.
+// Shows the last update until destroyed. Update may be called from any thread.
 class ProgressBar {
  public:
-  ProgressBar();
+  explicit ProgressBar(ProgressMode mode);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;  // Its thread holds its address.
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -31,11 +39,12 @@ class ProgressBar {
 
  private:
   void DrawUntilDone();
+  void PrintLine() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const bool enabled_;
+  const ProgressMode mode_;
   absl::Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
-  ProgressUpdate update_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ProgressUpdate> update_ ABSL_GUARDED_BY(mutex_);
   absl::Time phase_start_ ABSL_GUARDED_BY(mutex_);
   std::thread drawer_;
 };

@@ -3,12 +3,15 @@
 #include "client/cli/report/text.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/options/duration.h"
 
 namespace crout::cli {
 namespace {
@@ -49,6 +52,23 @@ std::vector<std::vector<std::string>> Rows(const Json& object, const std::string
     for (auto& row : Rows(value, indent + "  ")) rows.push_back(std::move(row));
   }
   return rows;
+}
+
+// Formats times to the second, and durations of the contract, such as "5400s", in croutctl's
+// notation. Both are recognized by the key, because other texts come from users.
+std::string FormatText(absl::string_view key, const std::string& text) {
+  constexpr size_t kToSeconds = 19;  // characters of 2026-11-28T14:15:13
+  const bool is_time = absl::EndsWith(key, "_time");
+  if (is_time && text.size() > kToSeconds && text[kToSeconds] == '.' && text.back() == 'Z') {
+    return Printable(absl::StrCat(text.substr(0, kToSeconds), "Z"));
+  }
+  double seconds = 0;
+  if ((is_time || absl::EndsWith(key, "_lease") || absl::EndsWith(key, "_life") ||
+       absl::EndsWith(key, "_timeout")) &&
+      absl::EndsWith(text, "s") && absl::SimpleAtod(text.substr(0, text.size() - 1), &seconds)) {
+    return FormatSeconds(seconds);
+  }
+  return Printable(text);
 }
 
 std::string FormatRow(const std::vector<std::string>& row, const std::vector<size_t>& widths) {
@@ -95,13 +115,12 @@ std::string FormatBytes(double bytes) {
 }
 
 std::string FormatSeconds(double seconds) {
-  if (seconds >= 1 || seconds == 0) return absl::StrFormat("%.3g s", seconds);
-  if (seconds >= 1e-3) return absl::StrFormat("%.3g ms", seconds * 1e3);
-  return absl::StrFormat("%.3g us", seconds * 1e6);
+  // A duration has no NaN.
+  return std::isnan(seconds) ? "NaN" : DurationText(absl::Seconds(seconds));
 }
 
 std::string FormatValue(const std::string& key, const Json& value) {
-  if (value.is_string()) return Printable(value.get<std::string>());
+  if (value.is_string()) return FormatText(key, value.get<std::string>());
   if (value.is_number()) {
     if (key == "bytes" || absl::EndsWith(key, "_bytes")) return FormatBytes(value.get<double>());
     if (absl::EndsWith(key, "_seconds")) return FormatSeconds(value.get<double>());

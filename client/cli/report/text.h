@@ -12,8 +12,9 @@
 
 namespace crout::cli {
 
-// Formats the value of `key`: "..._bytes" as "512.0 MiB", "..._seconds" as "1.23 ms", other numbers
-// with six digits, everything else unchanged.
+// Formats the value of `key`: "..._bytes" as "512.0 MiB", "..._seconds" as "1.23ms", other numbers
+// with six digits, "..._time" to the second, durations such as "..._lease" as "1h30m", everything
+// else unchanged.
 std::string FormatValue(const std::string& key, const Json& value);
 
 // Escapes characters that control a terminal, as \\x1b, in text from other users such as a factor's

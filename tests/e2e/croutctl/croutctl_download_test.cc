@@ -13,7 +13,7 @@ namespace {
 
 TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
   const std::string s = directory_.File("s.mtx");
-  const Json schur = RunJson({"schur", matrix_, "--leading=1", "-o", s, "--name=a11",
+  const Json schur = RunJson({"schur", matrix_, "--leading-order=1", "-o", s, "--name=a11",
                               "--algorithm=cmpp", "--solver=trsm"});
   // S = [5 0; 0 8] - [4; 0] [0 1] / 2.
   EXPECT_THAT(ArrayValues(s), ::testing::Pointwise(::testing::DoubleEq(), {5, 0, -2, 8}));
@@ -26,7 +26,7 @@ TEST_F(CroutctlTest, SchurWritesTheComplementAndKeepsTheFactor) {
   EXPECT_EQ(schur["factor"]["algorithm"], "cmpp");
   EXPECT_EQ(RunJson({"describe", schur["factor"]["handle"]})["name"], "a11");
   EXPECT_LT(RunJson({"solve", schur["factor"]["handle"], "--ones"})["backward_error"], 1e-15);
-  RunJson({"schur", matrix_, "--leading=3"});
+  RunJson({"schur", matrix_, "--leading-order=3"});
 }
 
 TEST_F(CroutctlTest, RrefWritesTheFormAndReportsItsRank) {
@@ -60,7 +60,7 @@ TEST_F(CroutctlTest, RrefWarnsIfTheRankIsInDoubt) {
   }
   const std::string path = directory_.File("growing.mtx");
   std::ofstream(path) << growing;
-  const auto rref = daemon_.Ctl({"rref", path});
+  const auto rref = daemon_.Ctl({"rref", path, "-v"});
   EXPECT_EQ(rref.exit_code, 22);
   EXPECT_THAT(rref.errors,
               ::testing::HasSubstr("warning: the rank and the echelon form may be wrong"));

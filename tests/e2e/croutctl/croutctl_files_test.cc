@@ -141,7 +141,7 @@ TEST_F(CroutctlTest, StandardOutputTakesTheMatrixAndStandardErrorTheReport) {
   const Finished text = daemon_.Ctl({"solve", handle, b, "-o", "-", "--format=txt", "--json"});
   EXPECT_EQ(text.output, "1\n1\n1\n");
   EXPECT_LT(Json::parse(text.errors)["backward_error"], 1e-15);
-  EXPECT_EQ(daemon_.Ctl({"schur", matrix_, "--leading=2", "-o", "-", "--format=txt"}).output,
+  EXPECT_EQ(daemon_.Ctl({"schur", matrix_, "--leading-order=2", "-o", "-", "--format=txt"}).output,
             "8\n");
   const Finished npy = daemon_.Ctl({"solve", handle, "--ones", "-o", "-", "--format=npy"});
   EXPECT_THAT(npy.output, ::testing::StartsWith("\x93NUMPY"));
@@ -245,7 +245,7 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
             "3 3 9\n4 4 9\n1 2 1\n1 3 1\n1 4 1\n2 1 1\n3 1 1\n4 1 1\n");
   EXPECT_EQ(Json::parse(analyze({hub_first, "--ordering=natural", "--json"}).output)["lu_entries"],
             16);
-  const Finished text_report = analyze({arrow, "--depth=1"});
+  const Finished text_report = analyze({arrow, "--depth=1", "-v"});
   EXPECT_THAT(text_report.output, ::testing::HasSubstr("largest_front"));
   EXPECT_THAT(text_report.output, ::testing::HasSubstr("100.0 %"));
   // The analysis cannot detect that this matrix is singular, because it is not structurally

@@ -25,7 +25,7 @@ TEST_F(CroutctlTest, ServerCommands) {
   EXPECT_GE(RunJson({"estimate", "1000", "--dtype=f32"})["peak_bytes"], 4'000'000);
   EXPECT_LT(RunJson({"estimate", "1000", "--nnz=5000"})["cached_bytes"], 9'000'000);
   EXPECT_FALSE(RunJson({"estimate", "1000"}).contains("precision"));
-  EXPECT_EQ(RunJson({"estimate", "1000", "--factor-dtype=single"})["precision"], "single");
+  EXPECT_EQ(RunJson({"estimate", "1000", "--precision=single"})["precision"], "single");
   EXPECT_EQ(daemon_.Ctl({"estimate"}).exit_code, 2);
   const Json factor = RunJson({"factor", matrix_, "--algorithm=multifrontal", "--name=pattern"});
   const Json exact = RunJson({"estimate", "--factor=pattern", "--algorithm=multifrontal"});
@@ -81,12 +81,12 @@ TEST_F(CroutctlTest, BenchKeepsItsRateAndComparesRuns) {
 
 TEST_F(CroutctlTest, TextAndJsonHaveTheSameContent) {
   const std::string handle = Factor();
-  const Finished info = daemon_.Ctl({"describe", handle});
+  const Finished info = daemon_.Ctl({"describe", handle, "-v"});
   EXPECT_EQ(info.exit_code, 0);
   EXPECT_THAT(info.output, ::testing::ContainsRegex("handle +" + handle));
   EXPECT_THAT(info.output, ::testing::ContainsRegex("factor_dtype +f64"));
   EXPECT_THAT(daemon_.Ctl({"list"}).output, ::testing::HasSubstr(handle));
-  EXPECT_THAT(daemon_.Ctl({"status", "--timeout=1m"}).output,
+  EXPECT_THAT(daemon_.Ctl({"status", "--timeout=1m", "-v"}).output,
               ::testing::HasSubstr("cached_factors"));
 }
 

@@ -160,7 +160,7 @@ TEST_F(CroutctlTest, IterativeMethodsReportTheirWorkAndStartFromTheReplacedFacto
   EXPECT_GT(cold["iterations"]["total_sweeps"], 1);
   EXPECT_EQ(cold["iterations"]["sweeps"][0], cold["iterations"]["total_sweeps"]);
   const Json warm = RunJson({"factor", matrix_, "--from", cold["handle"], "--algorithm=icmpp",
-                             "--tolerance=1e-10", "--pivoting=threshold"});
+                             "--tolerance=1e-10", "--pivot-rule=threshold"});
   EXPECT_EQ(warm["handle"], cold["handle"]);
   EXPECT_EQ(warm["iterations"]["warm"], true);
   EXPECT_LE(warm["iterations"]["total_sweeps"], cold["iterations"]["total_sweeps"]);
@@ -252,8 +252,8 @@ TEST_F(CroutctlTest, FailedCallsNameTheFactorThatTheyKept) {
   const std::vector<std::pair<std::vector<std::string>, int>> failing = {
       {{"lu", singular_, "--ones", "--keep"}, 13},
       {{"lu", matrix_, "--ones", "--keep", "-o", "/dev/full"}, 19},
-      {{"schur", singular_, "--leading=2"}, 13},
-      {{"schur", matrix_, "--leading=2", "-o", "/no/such/directory/s.mtx"}, 19},
+      {{"schur", singular_, "--leading-order=2"}, 13},
+      {{"schur", matrix_, "--leading-order=2", "-o", "/no/such/directory/s.mtx"}, 19},
   };
   for (const auto& [arguments, exit_code] : failing) {
     const Finished finished = daemon_.Ctl(arguments);

@@ -19,8 +19,8 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
       {{"describe", "aaaaaaaaaaaaaaaaaaaaaaaaaa"}, "NOT_FOUND", 11},
       {{"solve", handle, "--ones"}, "FAILED_PRECONDITION", 13},
       {{"lu", singular_, "--ones"}, "FAILED_PRECONDITION", 13},
-      {{"schur", singular_, "--leading=2"}, "FAILED_PRECONDITION", 13},
-      {{"schur", matrix_, "--leading=4"}, "INVALID_ARGUMENT", 12},
+      {{"schur", singular_, "--leading-order=2"}, "FAILED_PRECONDITION", 13},
+      {{"schur", matrix_, "--leading-order=4"}, "INVALID_ARGUMENT", 12},
       {{"rref", matrix_, "--augmented=4"}, "INVALID_ARGUMENT", 12},
       {{"factor", singular_, "--algorithm=crout_lu"}, "UNIMPLEMENTED", 17},
       {{"factor", bad}, "INVALID_ARGUMENT", 12},
@@ -28,7 +28,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
       {{"factor", matrix_, "--tolerance=0.5"}, "INVALID_ARGUMENT", 12},
       {{"factor", matrix_, "--algorithm=getrf", "--threshold=0.5"}, "INVALID_ARGUMENT", 12},
       {{"factor", matrix_, "--algorithm=getrf", "--interval", "1", "2"}, "INVALID_ARGUMENT", 12},
-      {{"factor", matrix_, "--algorithm=getrf", "--pivoting=threshold"}, "INVALID_ARGUMENT", 12},
+      {{"factor", matrix_, "--algorithm=getrf", "--pivot-rule=threshold"}, "INVALID_ARGUMENT", 12},
       {{"factor", matrix_, "--algorithm=cmpp", "--threshold=0.5"}, "INVALID_ARGUMENT", 12},
       {{"factor", matrix_, "--algorithm=gauss_jordan"}, "FAILED_PRECONDITION", 13},
       {{"lu", matrix_, "--ones", "--solver=trsm", "--solver-tolerance=0.5"},
@@ -57,7 +57,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
       Json::parse(
           daemon_.Ctl({"--json", "describe", std::string(26, 'a')}).errors)["error"]["reason"],
       "HANDLE_UNKNOWN");
-  EXPECT_THAT(daemon_.Ctl({"schur", singular_, "--leading=2"}).errors,
+  EXPECT_THAT(daemon_.Ctl({"schur", singular_, "--leading-order=2"}).errors,
               ::testing::HasSubstr("the leading block (order 2) is singular: row 2 (1-based) is"));
 }
 
@@ -81,8 +81,10 @@ TEST_F(CroutctlTest, UnknownCommandsAreCalledSoWithTheNearest) {
   EXPECT_THAT(daemon_.Ctl({"xyzzy"}).errors, ::testing::Not(::testing::HasSubstr("nearest")));
   EXPECT_THAT(daemon_.Ctl({"batch", matrix_}).errors,
               ::testing::HasSubstr("no command 'batch'; there is factor-batch, solve-batch"));
-  EXPECT_THAT(daemon_.Ctl({"help", "factor"}).errors,
-              ::testing::HasSubstr("`croutctl COMMAND --help`"));
+  EXPECT_THAT(daemon_.Ctl({"delete", "x"}).errors,
+              ::testing::HasSubstr("no command 'delete'; use release (`croutctl"));
+  EXPECT_THAT(daemon_.Ctl({"help", "slove"}).errors,
+              ::testing::HasSubstr("no command 'slove'; the nearest is solve"));
 }
 
 TEST_F(CroutctlTest, UnknownOptionsAreAnsweredWithTheNearest) {
@@ -90,6 +92,12 @@ TEST_F(CroutctlTest, UnknownOptionsAreAnsweredWithTheNearest) {
   EXPECT_EQ(finished.exit_code, 2);
   EXPECT_THAT(finished.errors,
               ::testing::HasSubstr("; the nearest is --algorithm (`croutctl factor"));
+  EXPECT_THAT(daemon_.Ctl({"factor", matrix_, "--ttl=1h"}).errors,
+              ::testing::HasSubstr("no option '--ttl'; use --lease (`croutctl factor"));
+  EXPECT_THAT(daemon_.Ctl({"--host"}).errors,
+              ::testing::HasSubstr("no option '--host'; use --server (`croutctl --help`)"));
+  EXPECT_THAT(daemon_.Ctl({"factor", matrix_, "--factor-dtype=double"}).errors,
+              ::testing::HasSubstr("c128; use f64 (`croutctl factor"));
   for (const char* far : {"--xyzzyplugh", "--bogus"}) {
     EXPECT_THAT(daemon_.Ctl({"factor", matrix_, far}).errors,
                 ::testing::Not(::testing::HasSubstr("nearest")));
@@ -106,7 +114,7 @@ TEST_F(CroutctlTest, BadValuesAreNamedWithTheExpectation) {
       {{"factor", matrix_, "--pivot-threshold=2"}, "2 is not in the range (0, 1]"},
       {{"factor", matrix_, "--algorithm=gertf"}, "'gertf' is none of auto, getrf"},
       {{"factor", matrix_, "--algorithm=gertf"}, "; the nearest is getrf"},
-      {{"--timeout=soon", "list"}, "such as 90s or 1h30m (`croutctl --help`)"},
+      {{"--timeout=soon", "list"}, "such as 90s, 15m, 1h30m or 7d (`croutctl --help`)"},
       {{"list", "--timeout=1ns"}, "the command took longer than --timeout=1ns"},
   };
   for (const auto& [arguments, message] : cases) {
@@ -172,13 +180,20 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"lu", matrix_, "--ones", "--name=n"},
       {"lu", "-", "-"},
       {"schur", matrix_},
-      {"schur", matrix_, "--leading=-1"},
+      {"schur", matrix_, "--leading-order=-1"},
       {"rref", matrix_, "--augmented=-1"},
       {"rref", matrix_, "--tolerance=-1"},
       {"download", "h"},
       {"bench", "--concurrency=0"},
       {"renew"},
       {"release"},
+      {"release", "h", "--all"},
+      {"release", "h", "--yes"},
+      {"list", "--show=everything"},
+      {"list", "-q", "-v"},
+      {"list", "--json", "--show=json"},
+      {"help", "frobnicate"},
+      {"factor", matrix_, "--factor-dtype=f32", "--precision=single"},
       {"solve", "h", matrix_, "--format=xml"},
       {"verify", matrix_, matrix_},
       {"verify", matrix_, "-", "-"},

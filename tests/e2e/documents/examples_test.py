@@ -44,7 +44,8 @@ BLOCK = re.compile(r"(<!-- (example|output|session): (\S+) -->\n```\w*\n)(.*?)(`
 # Output that differs between runs: times, handles, and numbers that depend on rounding.
 VARYING = [(re.compile(pattern, re.MULTILINE), text) for pattern, text in (
     (r"^.*_seconds.*\n", ""), (r"20\d\d-\d\d-\d\dT\S+Z", "TIME"), (r"\b[a-z2-7]{26}\b", "HANDLE"),
-    (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\bup \S+", "up"), (r"\d+ B|[\d.]+ [KMG]iB", "BYTES"),
+    (r"127\.0\.0\.1:\d+", "ADDRESS"), (r"\b(?:\d+(?:\.\d+)?(?:ns|us|ms|[smhd]))+\b", "DURATION"),
+    (r"\d+ B|[\d.]+ [KMG]iB", "BYTES"),
     (r'^(\W*(?:backward_error|componentwise_error|refinement_steps)"?:?) .*', r"\1"),
     (r"\[[# ]{10}\]", "BAR"), (r"\d+ of \d+", "SHARE"), (r"-?\d+(\.\d+)?e-\d+|-?\d+\.\d+", "NUMBER"),
     (r"^(cuda|host) .*", "DEVICE"), (r"^(\d+ +\d+ +(?:solve|factorize) ).*", r"\1"),
