@@ -111,7 +111,7 @@ class ProxiesTest(unittest.TestCase):
         (certificates / "server.pem").write_text(
             (certificates / "server.crt").read_text() + (certificates / "server.key").read_text())
         cls.ca = certificates / "ca.crt"
-        # As many streams as held calls, and time limits that the silent calls do not reach.
+        # Each held call occupies a stream.
         cls.daemon = Daemon(CROUTD_TEST, cls.directory, "--streams=8", "--batching=off", "--trusted-proxies=127.0.0.1")
         cls.addClassCleanup(cls.daemon.stop)
         cls.proxies = {}
