@@ -10,7 +10,7 @@
 #   lib/, include/crout/   the client libraries (CroutClientPackage.cmake)
 #   share/crout/           the wire contract, the Fortran module, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
-#   share/crout/deploy/    what Prometheus, Alertmanager and Grafana read; the script that makes certificates
+#   share/crout/deploy/    what Prometheus, Alertmanager, Grafana, Kubernetes and proxies read; make-certificates.sh
 #   share/doc/crout/       docs/operations.md and docs/operations
 #   libexec/crout/         crout-order, which croutd starts; tests and benchmarks, with
 #                          CROUT_PACKAGE_TESTS
@@ -65,7 +65,7 @@ endif()
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/crout COMPONENT runtime)
 install(FILES deploy/croutd.toml deploy/croutd.service
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT runtime)
-install(DIRECTORY deploy/prometheus deploy/alertmanager deploy/grafana
+install(DIRECTORY deploy/prometheus deploy/alertmanager deploy/grafana deploy/kubernetes deploy/proxies
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/deploy COMPONENT runtime
   PATTERN tests EXCLUDE)
 install(PROGRAMS deploy/tls/make-certificates.sh

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # crout_version: CROUT_VERSION and CROUT_COMMIT for the sources that include "crout_version.h". With a header
 # instead of compiler definitions, a new commit recompiles these sources only.
-execute_process(COMMAND git -C "${PROJECT_SOURCE_DIR}" rev-parse --short=12 HEAD
-  OUTPUT_VARIABLE CROUT_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+# -DCROUT_COMMIT=... names the commit of sources without a Git folder, as in deploy/Dockerfile.
+if(NOT CROUT_COMMIT)
+  execute_process(COMMAND git -C "${PROJECT_SOURCE_DIR}" rev-parse --short=12 HEAD
+    OUTPUT_VARIABLE CROUT_COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
 if(NOT CROUT_COMMIT)
   set(CROUT_COMMIT "unknown")
 endif()

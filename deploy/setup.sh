@@ -31,7 +31,8 @@ for section in "${sections[@]}"; do
     exit 2
   fi
   for package in "${packages[@]}"; do
-    installed "$package" || missing+=("$package")
+    if [[ $package == *" | "* ]] && installed "${package#* | }"; then continue; fi
+    installed "${package% | *}" || missing+=("${package% | *}")
   done
 done
 [ ${#missing[@]} -gt 0 ] || exit 0

@@ -7,8 +7,8 @@
 #
 # usage: deploy/test.sh [--long]
 #   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, the unit tests
-#                        under ThreadSanitizer, five minutes of mixed calls with exact solutions, and the line coverage
-#                        of unit and RPC tests
+#                        under ThreadSanitizer, five minutes of mixed calls with exact solutions, the image built by the
+#                        whole Dockerfile, and the line coverage of unit and RPC tests
 #   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -167,6 +167,13 @@ soak() {
   build/ci/tests/python/environment/bin/python client/python/tests/soak.py build/ci/tests/e2e/croutd_test
 }
 
+# The environment of the linters also has kubernetes-validate.
+kubernetes() { build/python-lint/bin/python tests/e2e/deployment/kubernetes_test.py build/ci/server/croutd; }
+
+whole_image() {
+  build/ci/tests/python/environment/bin/python tests/e2e/deployment/image_test.py build/ci --full
+}
+
 all_tests() { tests/ci/run_ctest.py ci 2>&1 | tee "$logs/ctest.log"; }
 
 stage "set-up" deploy/setup.sh
@@ -187,6 +194,7 @@ stage "configure ci" configure ci
 stage "Python: tests are there" python_tests_are_there
 stage "build ci" cmake --build --preset ci
 stage "all tests" all_tests
+stage "Kubernetes manifests" kubernetes
 stage "TLS: protocols and suites" deploy/tls/scan.sh build/ci/server/croutd
 stage "configure asan" configure asan
 stage "build asan: unit and RPC tests, fuzz targets" build_asan
@@ -195,6 +203,7 @@ stage "fuzz targets, $fuzz_seconds s each" fuzz
 if ((long)); then
   stage "unit tests under ThreadSanitizer" tsan_tests
   stage "soak: mixed calls with exact solutions" soak
+  stage "image of the whole Dockerfile" whole_image
   stage "line coverage" coverage
 fi
 

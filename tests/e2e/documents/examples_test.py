@@ -292,7 +292,7 @@ class Examples(unittest.TestCase):
     def test_what_operators_need_is_installed(self):
         deploy = self.prefix / "share/crout/deploy"
         for name in ("prometheus/prometheus.yml", "prometheus/rules/alerts.yml", "alertmanager/alertmanager.yml",
-                     "grafana/dashboards/crout.json"):
+                     "grafana/dashboards/crout.json", "kubernetes/base/statefulset.yaml", "proxies/nginx.conf"):
             self.assertTrue((deploy / name).is_file(), name)
         self.assertIn("# Running Crout", (self.prefix / "share/doc/crout/operations.md").read_text(encoding="utf-8"))
         tls = self.directory / "tls"
