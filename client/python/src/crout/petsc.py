@@ -65,7 +65,7 @@ class PC:
         """Factor the preconditioning matrix. If its pattern has not changed, send its values alone."""
         if pc.getComm().getSize() > 1:
             raise InvalidRequest(
-                f"crout.petsc.PC factors matrices of one process, not of {pc.getComm().getSize()}. Use it for "
+                f"crout.petsc.PC factors matrices of 1 process, not of {pc.getComm().getSize()}. Use it for "
                 "blocks (-pc_type bjacobi -sub_pc_type python -sub_pc_python_type crout.petsc.PC), or use "
                 "libcroutpetsc, which gathers the matrix"
             )
@@ -100,7 +100,9 @@ class PC:
         """Print the factor."""
         if self._factor is not None and viewer.getType() == PETSc.Viewer.Type.ASCII:
             record = self._factor.record
-            viewer.printfASCII(f"  Crout factor {record.handle}, version {record.version}, {record.algorithm}\n")
+            viewer.printfASCII(
+                f"  Crout factor {record.handle}, version {record.version}, {record.algorithm}\n"
+            )
 
     def reset(self, pc: Any) -> None:
         """Release the factor."""
