@@ -10,7 +10,7 @@ Programs select it by options alone::
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -115,7 +115,7 @@ class PC:
             self._client.close()
             self._client = None
 
-    def _solve(self, b: Any, trans: int = 0) -> Any:
+    def _solve(self, b: Any, trans: Literal[0, 1] = 0) -> Any:
         if self._factor is None:
             raise InvalidRequest("the preconditioner has no factor: call setUp() first")
         return self._factor.solve(b, trans=trans, refine=self._refine)
