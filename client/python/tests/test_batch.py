@@ -9,7 +9,7 @@ import scipy.sparse
 from accuracy import assert_solves
 
 import crout
-from crout import _batch
+from crout import _batch_replies
 from crout.v1 import factorization_service_pb2 as service
 
 SIZES = [5, 1, 0, 40, 3, 17]
@@ -89,11 +89,30 @@ def test_solves_with_some_members_in_any_order(client, matrices, rng):
             f.solve(sides, members)
 
 
+def test_members_and_right_hand_sides_from_archives(client, regular, tmp_path):
+    paths = [tmp_path / "A.npz", tmp_path / "b.npz"]
+    A = regular(4)
+    for path, value in zip(paths, (A, np.ones((4, 1))), strict=True):
+        scipy.sparse.save_npz(path, scipy.sparse.csc_matrix(value))
+    expected = np.linalg.solve(A, np.ones((4, 1)))
+    np.testing.assert_allclose(client.solve([paths[0], A], [paths[1], np.ones(4)])[0], expected)
+    np.testing.assert_allclose(client.lu_factor(paths[:1]).solve(paths[1:])[0], expected)
+    np.testing.assert_allclose(next(client.series([A], str(paths[1]))).x, expected)
+    text = tmp_path / "A.mtx"
+    text.write_text("%%MatrixMarket matrix array real general\n1 1\n1\n")
+    with pytest.raises(crout.InvalidRequest, match="mmread"):
+        client.lu_factor([text])
+
+
 def test_a_three_dimensional_array_is_a_batch(client, rng):
     stack = rng.standard_normal((100, 6, 6))
     b = rng.standard_normal((100, 6))
-    x = client.lu_factor(stack).solve(b)
-    np.testing.assert_allclose(x, np.linalg.solve(stack, b[..., np.newaxis])[..., 0], rtol=1e-9)
+    expected = np.linalg.solve(stack, b[..., np.newaxis])[..., 0]
+    for x in (client.lu_factor(stack).solve(b), client.solve(stack, b)):
+        assert isinstance(x, np.ndarray)
+        np.testing.assert_allclose(x, expected, rtol=1e-9)
+    assert isinstance(client.solve(list(stack), b), list)
+    assert client.solve(np.ones((0, 6, 6)), np.ones((0, 6))).shape == (0, 6)
 
 
 def test_nested_numbers_are_one_matrix(client):
@@ -240,10 +259,10 @@ def test_an_empty_batch(client):
 
 
 def test_replies_of_the_wrong_size_are_rejected():
-    reply = _batch._FactorReply(service.FactorizeResponse, np.array([[2, 2]]))
+    reply = _batch_replies.BatchFactorReply(service.FactorizeResponse, np.array([[2, 2]]))
     with pytest.raises(crout.ProtocolError, match="more data"):
         reply.feed(service.FactorizeResponse(member_data=bytes(21)).SerializeToString())
-    reply = _batch._FactorReply(service.FactorizeResponse, np.array([[2, 2]]))
+    reply = _batch_replies.BatchFactorReply(service.FactorizeResponse, np.array([[2, 2]]))
     reply.feed(service.FactorizeResponse(member_data=bytes(19)).SerializeToString())
     with pytest.raises(crout.ProtocolError, match="less data"):
         reply.finish()

@@ -26,6 +26,7 @@ def _run(*arguments, **env):
         ("README.md", "quick_start.py"),
         ("docs/python.md", "first_steps.py"),
         ("docs/python.md", "power_grid.py"),
+        ("docs/scipy.md", "from_scipy.py"),
     ],
 )
 def test_pages_show_the_output_of_examples(address, page, example):

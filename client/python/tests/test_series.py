@@ -328,14 +328,16 @@ def test_an_interrupted_series_continues_with_the_handle(daemon, regular, monkey
         assert [step.strategy for step in again] == ["reuse", "reuse"]
 
 
-def test_invalid_requests_are_rejected(client, regular):
+def test_invalid_requests_are_rejected(client, regular, tmp_path):
     for options in ({"strategy": "guess"}, {"accuracy": 1.5}, {"rcond": True}, {"determinant": True}):
         with pytest.raises(crout.InvalidRequest):
             next(client.series([regular(4)], np.ones(4), **options))
     with pytest.raises(TypeError, match="refine"):
         next(client.series([regular(4)], np.ones(4), refine=2))
-    with pytest.raises(crout.InvalidRequest, match="read the file"):
-        next(client.series([regular(4)], "b.mtx"))
+    text = tmp_path / "b.mtx"
+    text.write_text("%%MatrixMarket matrix array real general\n1 1\n1\n")
+    with pytest.raises(crout.InvalidRequest, match="read it first"):
+        next(client.series([regular(4)], text))
     series = client.series([regular(4), regular(5)], np.ones(4))
     next(series)
     with pytest.raises(crout.InvalidRequest):

@@ -70,9 +70,19 @@ def test_downloads_l_and_u(client, grid, dtype, equilibrate):
     assert lu.L.nnz + lu.U.nnz == f.record.sparse.lu_entries + M * M
     assert (lu.L.diagonal() == 1).all()
     assert abs(scipy.sparse.triu(lu.L, 1)).nnz == abs(scipy.sparse.tril(lu.U, -1)).nnz == 0
-    scaled = scipy.sparse.diags(lu.row_scales) @ A @ scipy.sparse.diags(lu.col_scales)
-    difference = lu.L @ lu.U - scaled.tocsr()[lu.perm_r][:, lu.perm_c]
-    assert abs(difference).max() < 100 * np.finfo(dtype).eps * abs(scaled).max()
+    difference = (lu.L @ lu.U).tocsr()[lu.perm_r][:, lu.perm_c] - A
+    assert abs(difference).max() < 100 * np.finfo(dtype).eps * abs(A).max()
+
+
+def test_the_permutations_are_those_of_superlu(client, rng):
+    A = scipy.sparse.random(M, M, density=0.05, random_state=7, format="csc") + scipy.sparse.eye(M)
+    A = (scipy.sparse.diags(10.0 ** rng.uniform(-9, 9, M)) @ A).tocsc()
+    lu = client.lu_factor(A, algorithm="multifrontal", equilibrate=True).to_sparse_lu()
+    Pr, Pc = np.zeros((M, M)), np.zeros((M, M))
+    Pr[lu.perm_r, np.arange(M)] = Pc[np.arange(M), lu.perm_c] = 1
+    error = np.abs(Pr.T @ (lu.L @ lu.U).toarray() @ Pc.T - A.toarray()).max(axis=1)
+    assert (error < 1e-13 * np.abs(A.toarray()).max(axis=1)).all()
+    assert lu.slogdet().logabsdet == pytest.approx(np.linalg.slogdet(A.toarray())[1])
 
 
 def test_dense_and_sparse_downloads_match_the_factor(client, grid):

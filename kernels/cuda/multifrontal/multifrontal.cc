@@ -6,7 +6,6 @@
 #include <bit>
 #include <complex>
 #include <limits>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "kernels/cuda/multifrontal/front_lu.h"
 #include "kernels/cuda/multifrontal/inspection.h"
 #include "kernels/cuda/multifrontal/level_plan.h"
+#include "kernels/cuda/multifrontal/numeric_workspace.h"
 #include "kernels/cuda/multifrontal/small_front.h"
 #include "kernels/cuda/multifrontal/traversal.h"
 #include "kernels/execution_context.h"
@@ -29,78 +29,6 @@ namespace {
 
 // Minimum number of operations that are enqueued before the host waits for earlier work.
 constexpr double kFlopsAhead = 1e10;
-
-// Offsets in the workspace.
-struct Workspace {
-  Workspace(const LuPanelKernels& kernels, const Analysis& analysis, const LevelPlan& levels,
-            const Traversal& traversal, DType dtype) {
-    BlockPlan plan(0);
-    const size_t n = analysis.n;
-    const size_t members = analysis.fronts() * sizeof(BatchMember);
-    report = plan.Add(sizeof(NumericReport));
-    pivot_flags = plan.Add(n);
-    const auto stages = static_cast<size_t>(traversal.stages());
-    arrivals = plan.Add((analysis.fronts() + stages) * sizeof(int32_t));
-    zero_bytes = plan.end() - report;
-    const auto add = [&plan](const auto& array) { return plan.Add(std::span(array).size_bytes()); };
-    factor_start = add(analysis.factor_start);
-    contribution_start = add(analysis.contribution_start);
-    border_start = add(analysis.border_start);
-    const size_t steps = traversal.steps().size();
-    shift = plan.Add(steps * sizeof(int64_t));
-    step_start = plan.Add(steps * sizeof(int32_t));
-    order = plan.Add(traversal.depth() == 0 ? 0 : analysis.fronts() * sizeof(int32_t));
-    first_position = add(analysis.first_position);
-    parent = add(analysis.parent);
-    child_start = add(analysis.child_start);
-    large = plan.Add(analysis.fronts() * sizeof(int32_t));
-    border = add(analysis.border);
-    position_of_row = plan.Add(n * sizeof(int32_t));
-    position_of_column = plan.Add(n * sizeof(int32_t));
-    front_of = plan.Add(n * sizeof(int32_t));
-    least = plan.Add(n * SizeOf(RealOf(dtype)));
-    ipiv = plan.Add(n * sizeof(int64_t));
-    info = plan.Add(analysis.fronts() * sizeof(int32_t));
-    f11 = plan.Add(members);
-    f21 = plan.Add(members);
-    f12 = plan.Add(members);
-    f22 = plan.Add(members);
-    contributions = plan.Add(traversal.contribution_entries() * SizeOf(dtype));
-    front_lu_bytes = FrontLuWorkspaceBytes(kernels, analysis, levels, dtype);
-    front_lu = plan.Add(front_lu_bytes);
-    cublas_bytes = FrontLuCublasBytes(levels);
-    cublas = plan.Add(cublas_bytes);
-    bytes = plan.end();
-  }
-
-  size_t report, pivot_flags;  // adjacent, like `arrivals`; initially zero
-  size_t arrivals;             // FrontArrivals: by front, then by stage
-  size_t zero_bytes;           // of these three arrays
-  size_t factor_start, contribution_start, border_start, shift;  // FrontArrays
-  size_t step_start, first_position, parent, child_start;
-  size_t order;  // the traversal's order, if it differs from the level plan's
-  size_t large, border, position_of_row, position_of_column, front_of;
-  size_t least, ipiv, info, f11, f21, f12, f22, contributions;
-  size_t front_lu, front_lu_bytes, cublas, cublas_bytes;
-  size_t bytes;
-};
-
-// Returns the first traversal whose workspace has at most `most` bytes. If there is none, returns
-// the first one with the smallest workspace.
-Traversal TraversalWithin(const LuPanelKernels& kernels, const Analysis& analysis,
-                          const LevelPlan& levels, DType dtype, size_t most) {
-  std::optional<Traversal> best;
-  size_t least = 0;
-  for (int64_t depth = 0; depth >= 0; depth = NextDepth(analysis, depth)) {
-    Traversal traversal(analysis, levels, depth);
-    const size_t bytes = Workspace(kernels, analysis, levels, traversal, dtype).bytes;
-    if (bytes <= most) return traversal;
-    if (best && bytes >= least) continue;
-    best.emplace(std::move(traversal));
-    least = bytes;
-  }
-  return *std::move(best);
-}
 
 template <class T>
 class Numeric {
@@ -448,7 +376,7 @@ class Numeric {
   std::vector<FrontBatch> terminated_;  // ends with a batch without fronts
   const FactorBlock block_;
   std::byte* const factor_;
-  const Workspace layout_;
+  const NumericWorkspace layout_;
   std::byte* const workspace_;
   const FrontTree tree_;
   const StopRequested& stop_;
@@ -472,7 +400,7 @@ size_t MultifrontalWorkspaceBytes(const LuPanelKernels& kernels, const Analysis&
                                   DType dtype, size_t most) {
   const LevelPlan levels(analysis);
   const Traversal traversal = TraversalWithin(kernels, analysis, levels, dtype, most);
-  return Workspace(kernels, analysis, levels, traversal, dtype).bytes;
+  return NumericWorkspace(kernels, analysis, levels, traversal, dtype).bytes;
 }
 
 absl::StatusOr<NumericSummary> FactorMultifrontal(

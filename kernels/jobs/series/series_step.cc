@@ -2,15 +2,14 @@
 
 #include "kernels/jobs/series/series_step.h"
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "kernels/execution_context.h"
 #include "kernels/jobs/input_checks.h"
 #include "kernels/jobs/series/series_matrix.h"
+#include "kernels/jobs/series/series_solution.h"
 #include "kernels/jobs/solve.h"
 #include "kernels/krylov_ops.h"
 #include "kernels/numerics/correction.h"
@@ -30,9 +29,6 @@ namespace {
 
 // Iteration limit with a factor of A itself: if these do not suffice, more would not.
 constexpr int kNewIterations = 20;
-// Smallest product of amplification and backward error, an indicator of X's relative error, at
-// which X is doubtful.
-constexpr double kDoubtfulError = 0.01;
 // Solver tolerance for answers that are corrected afterwards. Not used with the factor of A itself,
 // because then one answer is often enough.
 constexpr double kOldTolerance = 1e-9;
@@ -45,12 +41,6 @@ bool Pivots(const SeriesStepPlan& plan) {
   return (asked ? asked->rule : options.algorithm->traits().pivoting) != PivotRule::kNone;
 }
 
-// Counts a solve with a factor besides the corrections.
-void AddSolve(Correction* done) {
-  ++done->iterations;
-  ++done->cost;
-}
-
 // One SolveSeriesStep call. Owns the buffers that enqueued work uses.
 class SeriesStepJob {
  public:
@@ -61,10 +51,8 @@ class SeriesStepJob {
         start_(start),
         growth_(growth),
         kept_(plan.matrix.change ? nullptr : LastMatrix(plan, start)),
-        n_(plan.rhs.rows),
-        packed_rhs_(plan.rhs),
-        buffers_(plan.buffers) {
-    packed_rhs_.data = uploads.rhs.data();
+        buffers_(plan.buffers),
+        solution_(context, plan, buffers_, result_.summary) {
     buffers_.Give(plan.matrix_upload, std::move(uploads.matrix));
     buffers_.Give(plan.rhs_upload, std::move(uploads.rhs));
     buffers_.Give(plan.x0_upload, std::move(uploads.x0));
@@ -73,21 +61,8 @@ class SeriesStepJob {
   absl::StatusOr<SeriesStepResult> Run(std::byte* out, StopRequested stop, KernelTimings& timings);
 
  private:
-  absl::Status ReadRhs();
-  // X := the initial guess that arrives, if one does.
-  absl::Status ReadStart();
   // Returns A of this step, wherever it is stored.
   std::unique_ptr<const Operand> MakeOperand() const;
-  CheckedSystem System(const Operand& a) const;
-  // Computes X's residual and the largest modulus in each of its columns. The caller must still
-  // call check.Read().
-  absl::Status MeasureWithMaxima(ResidualCheck& check, std::vector<double>* residual);
-  // X := the initial guess, received or from the last step, and measures it. Columns whose residual
-  // is not smaller than that of 0 are set to 0. Returns false if there is no usable guess.
-  absl::StatusOr<bool> TakeStart(ResidualCheck& check);
-  // Measures X, the old factor applied to B, and returns the factor by which it reduced the
-  // residual of 0. Returns 0 for several columns, whose gains do not predict the remaining errors.
-  absl::StatusOr<double> MeasureInitialGain(ResidualCheck& check);
   absl::StatusOr<SolverChoice> Choose(const SolverPair& pair, const Factorization& factor) const;
 
   absl::Status TryOldFactor(StopRequested stop);
@@ -95,71 +70,20 @@ class SeriesStepJob {
   absl::Status UpdateFactor(InverseOperator& factor, Correction* done);
   absl::Status FactorNewMatrix(StopRequested stop, KernelTimings& timings);
   absl::Status TryNewFactor(StopRequested stop);
-  // Improves X with M, an approximate inverse of A, until it is accurate or further work does not
-  // help.
-  absl::Status Improve(ResidualCheck& check, InverseOperator& inverse, const GmresLimits& limits,
-                       Correction* done, StopRequested stop);
-  // Assesses X. If X is as accurate as required but still in doubt, the required accuracy is too
-  // low to decide: improves X to float64's accuracy within the other limits and assesses it again.
-  absl::Status Settle(ResidualCheck& check, InverseOperator& inverse, GmresLimits limits,
-                      Correction* done, StopRequested stop);
-  // Fills the summary's figures of X.
-  absl::Status Assess(const ResidualCheck& check);
-  // Returns true if the current X is acceptable.
-  bool IsSolutionAccepted() const;
-  absl::Status RoundToOutputType();
-  absl::Status Deliver(std::byte* out);
   void StoreForNextStep();
 
   MatrixOps& ops() { return context_.ops(); }
-  AnyMatrix Vectors(BufferPlan::Id id) const { return Columns(id, plan_.vector_type); }
-  AnyMatrix Columns(BufferPlan::Id id, DType dtype) const {
-    return {buffers_[id].data(), dtype, n_, plan_.columns, n_};
-  }
-  GmresMemory Krylov() const {
-    return {buffers_[plan_.krylov].data(), n_, plan_.columns, plan_.vector_type, plan_.restart};
-  }
-  bool accurate(double error) const { return error <= plan_.accuracy; }
 
   ExecutionContext& context_;
   const SeriesStepPlan& plan_;
   const SeriesStart start_;
   SparseGrowth* const growth_;
   const Factorization* const kept_;  // owns A; null if A arrived or was changed
-  const int64_t n_;
-  PackedMatrix packed_rhs_;
   JobBuffers buffers_;
-  FactorSummary matrix_;         // size, type and norms of A
-  std::vector<double> rhs_max_;  // largest modulus in each column of B
-  std::vector<double> keep_;     // 0 for columns whose initial guess is not used, otherwise 1
+  FactorSummary matrix_;  // size, type and norms of A
   SeriesStepResult result_;
+  SeriesSolution solution_;
 };
-
-absl::Status SeriesStepJob::ReadRhs() {
-  const GmresMemory memory = Krylov();
-  rhs_max_.resize(plan_.columns);
-  CROUT_RETURN_IF_ERROR(ops().Import(packed_rhs_, Vectors(plan_.b)));
-  const bool one = plan_.columns == 1;  // then Import's statistics suffice
-  if (!one) {
-    CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(Vectors(plan_.b), memory.rhs_max));
-    CROUT_RETURN_IF_ERROR(
-        ops().CopyToHost(memory.rhs_max, rhs_max_.data(), rhs_max_.size() * sizeof(double)));
-  }
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  const MatrixStats& stats = context_.report().matrix;
-  if (one) rhs_max_[0] = stats.max_abs;
-  return CheckFinite(stats, packed_rhs_, "right-hand side");
-}
-
-absl::Status SeriesStepJob::ReadStart() {
-  if (!plan_.x0) return absl::OkStatus();
-  PackedMatrix packed = *plan_.x0;
-  packed.data = buffers_[plan_.x0_upload].data();
-  CROUT_RETURN_IF_ERROR(ops().Import(packed, Vectors(plan_.x)));
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  if (plan_.x0_upload != plan_.x) buffers_.Take(plan_.x0_upload);
-  return CheckFinite(context_.report().matrix, packed, "start");
-}
 
 std::unique_ptr<const Operand> SeriesStepJob::MakeOperand() const {
   if (result_.factor) return MakeKeptOperand(*result_.factor);
@@ -167,70 +91,11 @@ std::unique_ptr<const Operand> SeriesStepJob::MakeOperand() const {
   std::byte* const data = buffers_[plan_.a].data();
   const DType dtype = matrix_.matrix_dtype;
   if (plan_.matrix.nonzeros) {
-    const AnySparse a{data, dtype, n_, *plan_.matrix.nonzeros};
+    const AnySparse a{data, dtype, plan_.rhs.rows, *plan_.matrix.nonzeros};
     return std::make_unique<SparseOperand>(a, matrix_.norm_one, matrix_.norm_inf);
   }
-  const AnyMatrix a{data, dtype, n_, n_, n_};
+  const AnyMatrix a{data, dtype, plan_.rhs.rows, plan_.rhs.rows, plan_.rhs.rows};
   return std::make_unique<DenseOperand>(a, matrix_.norm_one, matrix_.norm_inf);
-}
-
-CheckedSystem SeriesStepJob::System(const Operand& a) const {
-  CheckedSystem system;
-  system.a = &a;
-  system.op = plan_.options.op;
-  system.x = Vectors(plan_.x);
-  system.b = Vectors(plan_.b);
-  system.r = Vectors(plan_.residual);
-  return system;
-}
-
-absl::Status SeriesStepJob::MeasureWithMaxima(ResidualCheck& check, std::vector<double>* residual) {
-  residual->resize(plan_.columns);
-  const GmresMemory memory = Krylov();
-  CROUT_RETURN_IF_ERROR(check.Enqueue());
-  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(check.system().r, memory.residual_max));
-  CROUT_RETURN_IF_ERROR(
-      ops().CopyToHost(memory.residual_max, residual->data(), residual->size() * sizeof(double)));
-  return context_.Synchronize();
-}
-
-absl::StatusOr<double> SeriesStepJob::MeasureInitialGain(ResidualCheck& check) {
-  std::vector<double> residual_max;
-  CROUT_RETURN_IF_ERROR(MeasureWithMaxima(check, &residual_max));
-  CROUT_RETURN_IF_ERROR(check.Read());
-  if (residual_max.size() > 1) return 0;
-  return rhs_max_[0] / residual_max[0];
-}
-
-absl::StatusOr<bool> SeriesStepJob::TakeStart(ResidualCheck& check) {
-  if (!plan_.x0) {
-    if (start_.solution == nullptr) return false;
-    const Buffer& last = start_.solution->parts[kSolutionPart];
-    if (last.size() != buffers_[plan_.x].size()) return false;
-    CROUT_RETURN_IF_ERROR(ops().CopyOnDevice(last.data(), buffers_[plan_.x].data(), last.size()));
-  }
-  std::vector<double> residual_max;
-  CROUT_RETURN_IF_ERROR(MeasureWithMaxima(check, &residual_max));
-  bool any = false;
-  bool all = true;
-  keep_.resize(rhs_max_.size());
-  for (size_t c = 0; c < keep_.size(); ++c) {
-    const bool nearer = residual_max[c] < rhs_max_[c];  // false if NaN
-    keep_[c] = nearer ? 1 : 0;
-    any |= nearer;
-    all &= nearer;
-  }
-  if (all) {
-    CROUT_RETURN_IF_ERROR(check.Read());
-    return true;
-  }
-  if (!any) return false;
-  const GmresMemory memory = Krylov();
-  CROUT_RETURN_IF_ERROR(
-      ops().CopyToDevice(keep_.data(), memory.scales, keep_.size() * sizeof(double)));
-  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ScaleColumns(memory.scales, Vectors(plan_.x)));
-  CROUT_RETURN_IF_ERROR(check.Measure());
-  return true;
 }
 
 absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
@@ -242,54 +107,6 @@ absl::StatusOr<SolverChoice> SeriesStepJob::Choose(const SolverPair& pair,
   return ChooseSolver(factor.summary, options, /*measured=*/true);
 }
 
-absl::Status SeriesStepJob::Improve(ResidualCheck& check, InverseOperator& inverse,
-                                    const GmresLimits& limits, Correction* done,
-                                    StopRequested stop) {
-  CROUT_ASSIGN_OR_RETURN(const Correction correction,
-                         Correct(context_, check, inverse, limits, Krylov(), stop));
-  done->iterations += correction.iterations;
-  done->cost += correction.cost;
-  return absl::OkStatus();
-}
-
-absl::Status SeriesStepJob::Settle(ResidualCheck& check, InverseOperator& inverse,
-                                   GmresLimits limits, Correction* done, StopRequested stop) {
-  CROUT_RETURN_IF_ERROR(Assess(check));
-  const double finest = std::sqrt(static_cast<double>(n_)) * UnitRoundoff(plan_.vector_type);
-  const SeriesStepSummary& summary = result_.summary;
-  const bool in_doubt = summary.nearly_singular && accurate(summary.backward_error);
-  if (!in_doubt || plan_.accuracy <= finest) return absl::OkStatus();
-  limits.tolerance = finest;
-  CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, done, stop));
-  return Assess(check);
-}
-
-absl::Status SeriesStepJob::Assess(const ResidualCheck& check) {
-  const CheckedSystem& system = check.system();
-  const GmresMemory memory = Krylov();
-  std::vector<double> x(plan_.columns);
-  CROUT_RETURN_IF_ERROR(context_.krylov_ops()->ColumnMaxAbs(system.x, memory.solution_max));
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(memory.solution_max, x.data(), x.size() * sizeof(double)));
-  CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  SeriesStepSummary& summary = result_.summary;
-  summary.backward_error = check.errors().normwise;
-  summary.amplification = 0;
-  for (size_t c = 0; c < x.size(); ++c) {
-    if (x[c] == 0) continue;
-    // Divides first, because the product may overflow.
-    const double ratio = x[c] / rhs_max_[c] * system.a->NormInf(system.op);
-    if (!(ratio <= summary.amplification)) summary.amplification = ratio;
-  }
-  summary.nearly_singular = IsNearlySingular(summary.amplification, plan_.vector_type, n_) ||
-                            !(summary.amplification * summary.backward_error < kDoubtfulError);
-  return absl::OkStatus();
-}
-
-bool SeriesStepJob::IsSolutionAccepted() const {
-  const SeriesStepSummary& summary = result_.summary;
-  return summary.solved && accurate(summary.backward_error) && !summary.nearly_singular;
-}
-
 absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   const SeriesStepOptions& options = plan_.options;
   SeriesStepSummary& summary = result_.summary;
@@ -299,7 +116,7 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   CROUT_ASSIGN_OR_RETURN(FactorSolver solver, FactorSolver::Create(context_, old, *choice.solver,
                                                                    tolerance, plan_.old_columns()));
   const std::unique_ptr<const Operand> a = MakeOperand();
-  ResidualCheck check(context_, System(*a));
+  ResidualCheck check(context_, solution_.System(*a));
   SyncOnExit sync(context_);  // the solver's buffers may be in use, also on an error
   std::optional<UpdatedInverse> updated;
   Correction done;
@@ -309,12 +126,11 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
                     buffers_[plan_.update_work].data());
   }
   InverseOperator& inverse = updated ? static_cast<InverseOperator&>(*updated) : solver;
-  CROUT_ASSIGN_OR_RETURN(const bool started, TakeStart(check));
+  CROUT_ASSIGN_OR_RETURN(const bool started, solution_.UseInitialGuess(check, start_.solution));
   double gain = 0;  // unknown
   if (!started) {
-    CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
-    AddSolve(&done);
-    CROUT_ASSIGN_OR_RETURN(gain, MeasureInitialGain(check));
+    CROUT_RETURN_IF_ERROR(solution_.Apply(inverse, &done));
+    CROUT_ASSIGN_OR_RETURN(gain, solution_.MeasureInitialGain(check));
   }
   const auto left = [&] {
     return GmresLimits{.max_iterations = options.max_iterations - done.iterations,
@@ -326,8 +142,8 @@ absl::Status SeriesStepJob::TryOldFactor(StopRequested stop) {
   limits.max_remaining = options.max_remaining;
   limits.min_iterations = options.min_iterations - done.iterations;
   limits.known_gain = gain;
-  CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &done, stop));
-  CROUT_RETURN_IF_ERROR(Settle(check, inverse, left(), &done, stop));
+  CROUT_RETURN_IF_ERROR(solution_.Improve(check, inverse, limits, &done, stop));
+  CROUT_RETURN_IF_ERROR(solution_.Settle(check, inverse, left(), &done, stop));
   sync.Dismiss();
   summary.old_iterations = done.iterations;
   summary.old_cost = done.cost;
@@ -380,47 +196,24 @@ absl::Status SeriesStepJob::TryNewFactor(StopRequested stop) {
                          FactorSolver::Create(context_, factor, *choice.solver, /*tolerance=*/0,
                                               plan_.columns, choice.fallback_solver));
   const std::unique_ptr<const Operand> a = MakeOperand();
-  ResidualCheck check(context_, System(*a));
+  ResidualCheck check(context_, solution_.System(*a));
   SyncOnExit sync(context_);
   const GmresLimits limits{kNewIterations, plan_.restart, plan_.accuracy};
   Correction done;
   for (bool again = true; again;) {
-    CROUT_RETURN_IF_ERROR(inverse.Apply(options.op, Vectors(plan_.b), Vectors(plan_.x)));
-    AddSolve(&done);
+    CROUT_RETURN_IF_ERROR(solution_.Apply(inverse, &done));
     CROUT_RETURN_IF_ERROR(check.Measure());
-    CROUT_RETURN_IF_ERROR(Improve(check, inverse, limits, &done, stop));
-    again = !accurate(check.errors().normwise) && choice.fallback_solver != nullptr &&
+    CROUT_RETURN_IF_ERROR(solution_.Improve(check, inverse, limits, &done, stop));
+    again = !plan_.is_accurate(check.errors().normwise) && choice.fallback_solver != nullptr &&
             inverse.name() == choice.solver->traits().name;
     if (again) inverse.FallBack();
   }
-  CROUT_RETURN_IF_ERROR(Settle(check, inverse, limits, &done, stop));
+  CROUT_RETURN_IF_ERROR(solution_.Settle(check, inverse, limits, &done, stop));
   sync.Dismiss();
   summary.new_iterations = done.iterations;
   summary.solver = std::string(inverse.name());
   summary.solved = true;
   return absl::OkStatus();
-}
-
-absl::Status SeriesStepJob::RoundToOutputType() {
-  if (RealOf(plan_.rhs.dtype) == DType::kFloat64) return absl::OkStatus();
-  const std::unique_ptr<const Operand> a = MakeOperand();
-  ResidualCheck check(context_, System(*a));
-  const DType single = IsComplex(plan_.vector_type) ? DType::kComplex64 : DType::kFloat32;
-  // The upload is no longer needed, so the delivery buffer is free.
-  const AnyMatrix rounded = Columns(plan_.packed, single);
-  CROUT_RETURN_IF_ERROR(ops().CopyScaled(Vectors(plan_.x), nullptr, nullptr, rounded));
-  CROUT_RETURN_IF_ERROR(ops().CopyScaled(rounded, nullptr, nullptr, Vectors(plan_.x)));
-  CROUT_RETURN_IF_ERROR(check.Measure());
-  result_.summary.backward_error = check.errors().normwise;
-  return absl::OkStatus();
-}
-
-absl::Status SeriesStepJob::Deliver(std::byte* out) {
-  CROUT_RETURN_IF_ERROR(RoundToOutputType());
-  std::byte* const delivered = buffers_[plan_.packed].data();
-  CROUT_RETURN_IF_ERROR(ops().Export(Vectors(plan_.x), plan_.delivered, delivered));
-  CROUT_RETURN_IF_ERROR(ops().CopyToHost(delivered, out, plan_.delivered.bytes()));
-  return context_.Synchronize();
 }
 
 void SeriesStepJob::StoreForNextStep() {
@@ -460,8 +253,8 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
     sparse.analysis = plan_.sparse->analysis;
     sparse.workspace = plan_.sparse->cached_workspace();
   }
-  CROUT_RETURN_IF_ERROR(ReadRhs());
-  CROUT_RETURN_IF_ERROR(ReadStart());
+  CROUT_RETURN_IF_ERROR(solution_.ReadRhs());
+  CROUT_RETURN_IF_ERROR(solution_.ReadInitialGuess());
   timings.solve += watch.Lap();
   SeriesStepSummary& summary = result_.summary;
   if (start_.factor != nullptr && plan_.options.max_iterations > 0) {
@@ -469,7 +262,7 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
   }
   summary.old_seconds = watch.Lap();
   timings.solve += summary.old_seconds;
-  if (plan_.may_factor() && !IsSolutionAccepted()) {
+  if (plan_.may_factor() && !solution_.IsAccepted()) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     CROUT_RETURN_IF_ERROR(buffers_.Allocate(memory, /*phase=*/1));
     CROUT_RETURN_IF_ERROR(FactorNewMatrix(stop, timings));
@@ -484,8 +277,8 @@ absl::StatusOr<SeriesStepResult> SeriesStepJob::Run(std::byte* out, StopRequeste
     timings.solve += solving;
   }
   CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
-  if (summary.solved) CROUT_RETURN_IF_ERROR(Deliver(out));
-  summary.accurate = summary.solved && accurate(summary.backward_error);
+  if (summary.solved) CROUT_RETURN_IF_ERROR(solution_.Deliver(*MakeOperand(), out));
+  summary.accurate = summary.solved && plan_.is_accurate(summary.backward_error);
   // A right-hand side without a component along A's null space hides the singularity.
   if (result_.factor) summary.nearly_singular |= result_.factor->summary.is_nearly_singular();
   timings.device_to_host += watch.Lap();

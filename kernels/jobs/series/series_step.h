@@ -129,6 +129,7 @@ struct SeriesStepPlan {
   int restart = 0;   // restart length of GMRES
   int64_t rank = 0;  // rank of the old factor's update; 0: none
   double accuracy = 0;
+  bool is_accurate(double backward_error) const { return backward_error <= accuracy; }
   // Returns the largest number of columns to which the old factor's solver is applied at once.
   int64_t old_columns() const;
 

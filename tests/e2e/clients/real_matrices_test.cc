@@ -85,7 +85,7 @@ TEST_F(RealMatricesTest, FactorAndSolveWithASmallBackwardError) {
 }
 
 // The batch has Newton matrices of combustion chemistry for three mechanisms, each with its order.
-TEST_F(RealMatricesTest, SeqPeleAsOneBatch) {
+TEST_F(RealMatricesTest, SeqPeleIsOneBatch) {
   std::vector<int64_t> orders;
   std::vector<HostMatrix> matrices, sides;
   for (const RealMatrix& real : crout::testing::RealMatrixIndex()) {

@@ -180,7 +180,7 @@ class SparseJobsTest : public DeviceUnderTestFixture {
   }
 };
 
-TEST_P(SparseJobsTest, MeasuresWhatItFactored) {
+TEST_P(SparseJobsTest, QualityIsMeasuredOnTheFactoredMatrix) {
   const PackedSparse a = OfType(GridEntries(20, 2), 400, GetParam());
   ASSERT_OK_AND_ASSIGN(const Factorization factor, Run(a.view(), {}));
   const FactorSummary& summary = factor.summary;
@@ -205,7 +205,7 @@ TEST_P(SparseJobsTest, MeasuresWhatItFactored) {
 }
 
 // The solve that measures the factor detects these matrices by its error.
-TEST_P(SparseJobsTest, ShowsWhichMatricesAreSingularButForRounding) {
+TEST_P(SparseJobsTest, NearlySingularMatricesHaveATinyPivotRatio) {
   constexpr int32_t kN = 60;
   std::vector<SparseEntry> path;  // weighted Laplacian of a path; its row sums are zero
   for (int32_t i = 0; i + 1 < kN; ++i) {
@@ -226,7 +226,7 @@ TEST_P(SparseJobsTest, ShowsWhichMatricesAreSingularButForRounding) {
   EXPECT_FALSE(regular.summary.is_nearly_singular());
 }
 
-TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
+TEST_P(SparseJobsTest, SmallPivotsArePostponed) {
   std::vector<SparseEntry> entries = GridEntries(30, 2);
   AnalysisOptions options;
   options.matching = MatchingMode::kOff;
@@ -254,7 +254,7 @@ TEST_P(SparseJobsTest, PostponesPivotsThatAreTooSmall) {
   EXPECT_LT(*postponed.summary.quality, 100);
 }
 
-TEST_P(SparseJobsTest, GoesOnInALargerBlock) {
+TEST_P(SparseJobsTest, RetriesInALargerBlock) {
   Device& device = *DeviceUnderTest();
   const UnderestimatingLu method(*device.catalogue().sparse_lus.front(), device.memory());
   const PackedSparse a = OfType(GridEntries(20, 2), 400, GetParam());
@@ -262,9 +262,9 @@ TEST_P(SparseJobsTest, GoesOnInALargerBlock) {
     GrantingGrowth growth;
     ASSERT_OK_AND_ASSIGN(const Factorization factor,
                          Run(a.view(), {}, &growth, &method, /*determinant=*/false));
-    ASSERT_EQ(growth.claimed.size(), 2u) << "twice and four times as much";
+    ASSERT_EQ(growth.claimed.size(), 2u) << "grants of twice and four times the first block";
     EXPECT_GT(growth.claimed[1], growth.claimed[0]);
-    EXPECT_EQ(method.memory().live(), 1u) << "those that were too small are gone";
+    EXPECT_EQ(method.memory().live(), 1u) << "blocks that were too small are freed";
     EXPECT_LT(*factor.summary.quality, 10);
   }
   EXPECT_EQ(method.memory().live(), 0u);
@@ -300,7 +300,7 @@ TEST_P(SparseJobsTest, PlansForLessWorkspaceGiveTheSameBits) {
   }
 }
 
-TEST_P(SparseJobsTest, KeepsStoredZerosWhoseScalesOverflow) {
+TEST_P(SparseJobsTest, StoredZerosSurviveScalesThatOverflow) {
   const DType dtype = GetParam();
   if (dtype != WideOf(dtype)) GTEST_SKIP() << "its entries are not that small";
   const PackedSparse a =
@@ -316,7 +316,7 @@ TEST_P(SparseJobsTest, KeepsStoredZerosWhoseScalesOverflow) {
   }
 }
 
-TEST_P(SparseJobsTest, RescalesWhatAReusedAnalysisDoesNotSuit) {
+TEST_P(SparseJobsTest, ReusedAnalysisIsRescaledForValuesThatOverflow) {
   const DType dtype = GetParam();
   const double farthest = dtype == WideOf(dtype) ? 150 : 15;
   const auto with_rows = [&](int step) {
@@ -342,7 +342,7 @@ TEST_P(SparseJobsTest, RescalesWhatAReusedAnalysisDoesNotSuit) {
   }
 }
 
-TEST_P(SparseJobsTest, FactorsInSinglePrecisionWhateverTheMagnitude) {
+TEST_P(SparseJobsTest, Float32FactorsExistAtEveryMagnitude) {
   const DType dtype = GetParam();
   if (dtype != WideOf(dtype)) GTEST_SKIP() << "a matrix in single precision has no such entries";
   const DType single = IsComplex(dtype) ? DType::kComplex64 : DType::kFloat32;
@@ -370,7 +370,7 @@ TEST_P(SparseJobsTest, FactorsInSinglePrecisionWhateverTheMagnitude) {
 }
 
 // The matching was computed for other values, and the memory to delay pivots is refused.
-TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
+TEST_P(SparseJobsTest, RetriesWithoutMatchingAfterGrowth) {
   const double small = std::sqrt(UnitRoundoff(GetParam())) / 100;
   const PackedSparse known = OfType(Weighted(small * small, 3), 400, GetParam());
   const PackedSparse a = OfType(Weighted(5, small), 400, GetParam());
@@ -396,7 +396,7 @@ TEST_P(SparseJobsTest, LeavesTheMatchingOutWhereEntriesGrowWithIt) {
 
 // The matching scales this matrix by up to 1e8. The scaled matrix is factored without growth, but
 // the factor of the unscaled matrix is inaccurate.
-TEST_F(SparseJobsTest, LeavesTheMatchingOutWhereItsScalesCostAccuracy) {
+TEST_F(SparseJobsTest, RetriesWithoutMatchingAfterALargeBackwardError) {
   const int64_t side = 31;
   const int64_t n = side * side;
   std::vector<SparseEntry> entries = GridEntries(side, 2);
@@ -422,7 +422,7 @@ TEST_F(SparseJobsTest, LeavesTheMatchingOutWhereItsScalesCostAccuracy) {
 }
 
 // Large scales alone do not make the factor inaccurate, so the matching is kept.
-TEST_P(SparseJobsTest, KeepsTheMatchingOfScaledMatrices) {
+TEST_P(SparseJobsTest, MatchingIsKeptForScaledMatrices) {
   const double large = RealOf(GetParam()) == DType::kFloat64 ? 1e15 : 1e6;
   for (const bool rows : {false, true}) {
     std::vector<SparseEntry> entries = Weighted(0.25, 3);
@@ -443,7 +443,7 @@ TEST_P(SparseJobsTest, KeepsTheMatchingOfScaledMatrices) {
   }
 }
 
-TEST_P(SparseJobsTest, GoesOnByAnotherMethodWhereEntriesGrow) {
+TEST_P(SparseJobsTest, RetriesByAnotherMethodAfterGrowth) {
   const DType dtype = GetParam();
   const SparseMethod klu = MethodOf(*DeviceUnderTest(), "klu");
   if (klu.lu == nullptr || !klu.lu->SupportsSparse(dtype))

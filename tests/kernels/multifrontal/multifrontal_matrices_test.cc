@@ -136,7 +136,7 @@ TEST_F(MultifrontalMatricesTest, FactorsAndSolves) {
   std::cout << checked << " matrices, " << structural << " structurally singular, " << matched
             << " matched, " << perturbed << " with perturbed pivots, " << dissected
             << " by nested dissection, " << postponed << " postponed\n";
-  EXPECT_GT(checked, 100);
+  EXPECT_GT(checked, kSanitized ? 90 : 100);
 }
 
 }  // namespace

@@ -4,68 +4,52 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from crout import _messages, _options, _payload, _requests, _wire
-from crout._call import Call, Reply, RetryClass
+from crout import _options, _payload, _requests
+from crout._batch_replies import (
+    BatchFactorAndSolutionReply,
+    BatchFactorReply,
+    BatchSolutionReply,
+    Layout,
+    MembersReply,
+)
+from crout._call import Call, Reply, RetryClass, Steps
 from crout._linalg import MemberFactors
-from crout._messages import parse, progress_of
 from crout._options import call_options, distribute, factorize_options, integer, solve_options
-from crout._replies import FACTORS_DATA, ByteTarget, MatrixReply, checked_record
 from crout._requests import DATA, RHS_DATA
-from crout.errors import InvalidRequest, ProtocolError
+from crout.errors import InvalidRequest
 from crout.records import BatchRecord
 from crout.results import BatchSolution
-from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service
+from crout.v1 import matrix_pb2
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
-_ALIGNMENT = 16  # bytes; every member starts at a multiple
 _MAX_ELEMENTS = 1 << 24  # largest dense form of a sparse member
 
 
 def is_batch(value: Any) -> bool:
-    """Whether `value` is a list or tuple of two-dimensional matrices, or a three-dimensional array."""
+    """Whether `value` is a list or tuple of matrices or paths, or a three-dimensional array."""
     if not isinstance(value, (list, tuple)):
         return getattr(value, "ndim", None) == 3
     if not value:
+        return True
+    if isinstance(value[0], (str, os.PathLike)):
         return True
     dimensions = getattr(value[0], "ndim", None)
     return bool((_payload.as_array(value[0]).ndim if dimensions is None else dimensions) == 2)
 
 
-def _aligned(size: int) -> int:
-    """Return the first position for a member after `size` bytes."""
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
-
-
-class _Layout:
-    """Positions of consecutive matrices in a block of memory.
-
-    Attributes
-    ----------
-    shapes : ndarray of int, shape (count, 2)
-    offsets : ndarray of int, shape (count,)
-        First byte of each matrix.
-    size : int
-        Bytes of the block.
-    """
-
-    def __init__(self, shapes: Array, itemsize: int) -> None:
-        lengths = shapes[:, 0] * shapes[:, 1] * itemsize
-        steps = -(-lengths // _ALIGNMENT) * _ALIGNMENT
-        ends = np.cumsum(steps)
-        self.shapes = shapes
-        self.offsets = ends - steps
-        self.size = int(self.offsets[-1] + lengths[-1]) if len(shapes) else 0
-
-
 def _member(k: int, matrix: Any) -> Array:
+    if isinstance(matrix, (str, os.PathLike)):
+        return _payload.dense_of_file(os.fspath(matrix))
     if not _payload.is_sparse(matrix):
         return _payload.as_array(matrix)
     if math.prod(matrix.shape) > _MAX_ELEMENTS:
@@ -95,7 +79,7 @@ def _shapes_of(arrays: Sequence[Array]) -> Array:
     return np.array([array.shape for array in arrays], "<i8").reshape(len(arrays), 2)
 
 
-def _values_of(arrays: Sequence[Array], layout: _Layout, dtype: np.dtype[Any]) -> Array:
+def _values_of(arrays: Sequence[Array], layout: Layout, dtype: np.dtype[Any]) -> Array:
     """Return the members in column-major order, at the positions of `layout`."""
     memory = np.zeros(layout.size, np.uint8)
     for array, begin in zip(arrays, layout.offsets.tolist(), strict=True):
@@ -111,7 +95,7 @@ class _Matrices:
         arrays, own = _members_of(matrices)
         self.dtype = own if dtype is None else np.result_type(own, dtype).newbyteorder("<")
         self.shapes = _shapes_of(arrays)
-        layout = _Layout(self.shapes, self.dtype.itemsize)
+        layout = Layout(self.shapes, self.dtype.itemsize)
         max_rows, max_cols = self.shapes.max(axis=0, initial=0).tolist()
         total_rows, total_cols = self.shapes.sum(axis=0).tolist()
         batch = matrix_pb2.BatchSpec(
@@ -137,7 +121,7 @@ def factorize(matrices: Any, **options: Any) -> Call[BatchRecord]:
 
     def read() -> tuple[_payload.Payload, Callable[[], Reply[BatchRecord]]]:
         batch = _Matrices(matrices)
-        return batch.payload, lambda: _FactorReply(service.FactorizeResponse, batch.shapes)
+        return batch.payload, lambda: BatchFactorReply(service.FactorizeResponse, batch.shapes)
 
     return _requests.factorize_payload(read, batch_options, options)
 
@@ -152,7 +136,7 @@ def refactorize(record: BatchRecord, matrices: Any, **options: Any) -> Call[Batc
     return Call(
         "Refactorize",
         service.RefactorizeRequest(header=header).SerializeToString(),
-        lambda: _FactorReply(service.RefactorizeResponse, batch.shapes),
+        lambda: BatchFactorReply(service.RefactorizeResponse, batch.shapes),
         RetryClass.REFUSED_ONLY,
         ((DATA, batch.payload.open),),
         **call_options(**call),
@@ -183,7 +167,7 @@ def _chosen(all_members: int, members: Iterable[int] | None, count: int) -> list
 
 def _columns(b: Any, k: int, shape: tuple[int, int], dtype: np.dtype[Any]) -> tuple[Array, int]:
     """Return a right-hand side of member k as a matrix of the batch's type, and its number of dimensions."""
-    array = _payload.as_elements(_payload.as_array(b))
+    array = _payload.as_elements(_member(k, b))
     if array.dtype.kind == "c" and dtype.kind != "c":
         raise InvalidRequest(
             f"the right-hand side of member {k} is complex, the batch real: factor a complex batch"
@@ -211,16 +195,24 @@ class _RightHandSides:
         Type of the batch, little-endian.
     b, members
         Arguments of the caller.
+    stacked : bool
+        Whether the solutions of a `b` that is one array are one array, too.
     """
 
     def __init__(
-        self, shapes: Array, dtype: np.dtype[Any], b: Iterable[Any], members: Iterable[int] | None
+        self,
+        shapes: Array,
+        dtype: np.dtype[Any],
+        b: Iterable[Any],
+        members: Iterable[int] | None,
+        stacked: bool = True,
     ) -> None:
         sides = list(b)
         chosen = _chosen(len(shapes), members, len(sides))
         order = np.argsort(np.array(chosen, dtype=int), kind="stable")
         self._dtype = dtype
         self._at = np.argsort(order)
+        self._stack = b.shape if stacked and isinstance(b, np.ndarray) else None
         self._dims = []
         arrays = []
         for i in order.tolist():
@@ -228,7 +220,7 @@ class _RightHandSides:
             array, dim = _columns(sides[i], chosen[i], (rows, cols), dtype)
             arrays.append(array)
             self._dims.append(dim)
-        self._layout = _Layout(_shapes_of(arrays), dtype.itemsize)
+        self._layout = Layout(_shapes_of(arrays), dtype.itemsize)
         pairs = self._layout.shapes.copy()
         pairs[:, 0] = [chosen[i] for i in order.tolist()]
         rhs = matrix_pb2.BatchRhsSpec(
@@ -237,9 +229,9 @@ class _RightHandSides:
         pieces = _payload.pieces_of([pairs, _values_of(arrays, self._layout, dtype)])
         self.payload = _payload.Payload(matrix_pb2.MatrixSpec(batch_rhs=rhs), dtype, None, pieces)
 
-    def reply(self, kind: type[Any]) -> _SolutionReply:
+    def reply(self, kind: type[Any]) -> BatchSolutionReply:
         """Make the handler of the solutions, in messages of type `kind`."""
-        return _SolutionReply(kind, self._layout, self._dims, self._at, self._dtype)
+        return BatchSolutionReply(kind, self._layout, self._dims, self._at, self._dtype, self._stack)
 
 
 def solve(
@@ -273,7 +265,8 @@ def factorize_and_solve(
         options, call_options, batch_options, batch_solve_options, members_option
     )
     batch = _Matrices(matrices)
-    sides = _RightHandSides(batch.shapes, batch.dtype, b, members_option(**chosen))
+    stacked = not isinstance(matrices, (list, tuple))
+    sides = _RightHandSides(batch.shapes, batch.dtype, b, members_option(**chosen), stacked)
     header = service.FactorizeAndSolveHeader(
         matrix=batch.payload.spec,
         options=batch_options(**how),
@@ -283,149 +276,25 @@ def factorize_and_solve(
     return Call(
         "FactorizeAndSolve",
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
-        lambda: _FactorAndSolutionReply(batch.shapes, sides),
+        lambda: BatchFactorAndSolutionReply(batch.shapes, sides.reply(service.FactorizeAndSolveResponse)),
         payloads=((DATA, batch.payload.open), (RHS_DATA, sides.payload.open)),
         **call_options(**call),
     )
 
 
-def get_member(record: BatchRecord, member: int) -> Call[MemberFactors]:
-    """Build GetFactors for one member."""
+def get_member(record: BatchRecord, member: int, form: Callable[[MemberFactors], T]) -> Steps[T]:
+    """Build GetFactors for one member, in a form of its factors."""
     k = integer("member", member)
     if not 0 <= k < len(record.shapes):
         raise InvalidRequest(
             f"member {k} does not exist: the batch has {len(record.shapes)} members, counted from 0"
         )
-    rows, cols = record.shapes[k].tolist()
+    return get_members(record, k, 1).then(lambda members: form(members[0]))
+
+
+def get_members(record: BatchRecord, first: int, count: int) -> Call[list[MemberFactors]]:
+    """Build GetFactors for `count` members, which exist; `count` is not 0."""
+    shapes = record.shapes[first : first + count]
     dtype = record.factor.dtype.newbyteorder("<")
-    request = service.GetFactorsRequest(handle=record.factor.handle, first=k, count=1)
-    return Call("GetFactors", request.SerializeToString(), lambda: _MemberReply(rows, cols, dtype))
-
-
-class _FactorReply(Reply[BatchRecord]):
-    """Reply of Factorize and others: progress, the figures of the members, then the factor."""
-
-    def __init__(self, kind: type[Any], shapes: Array) -> None:
-        self._kind = kind
-        self._shapes = shapes
-        self._figures = ByteTarget(len(shapes) * (8 + 8 + 4))
-        self._batch = factor_pb2.BatchInfo()
-
-    @property
-    def done(self) -> bool:
-        """Whether the factor has arrived."""
-        return self._factor is not None
-
-    def feed(self, message: bytes) -> service.Progress | None:
-        response = parse(self._kind, message)
-        self._figures.append(response.member_data)
-        if response.HasField("factor"):
-            self._batch = response.factor.batch
-            if self._batch.members != len(self._shapes):
-                raise ProtocolError("the server sent a factor with a different number of members")
-            self._factor = checked_record(response.factor, None)
-        return progress_of(response)
-
-    def finish(self) -> BatchRecord:
-        """Return the record. The caller issues its warnings, and releases the batch if they are errors."""
-        growths, qualities, end = (len(self._shapes) * size for size in (8, 16, 20))
-        figures = self._figures.finish()
-        if self._factor is None:
-            raise ProtocolError("the server sent no factor")
-        return BatchRecord(
-            self._factor,
-            self._shapes,
-            info=figures[qualities:end].view("<i4"),
-            pivot_growth=figures[:growths].view("<f8"),
-            quality=figures[growths:qualities].view("<f8"),
-            poor=self._batch.poor,
-            first_poor=self._batch.first_poor,
-            nearly_singular=self._batch.nearly_singular,
-            first_nearly_singular=self._batch.first_nearly_singular,
-        )
-
-
-class _SolutionReply(MatrixReply[BatchSolution]):
-    """Reply of Solve and FactorizeAndSolve: the solutions and figures of the systems, then the result.
-
-    Parameters
-    ----------
-    kind : type
-        Type of the messages.
-    layout : _Layout
-        Positions of the right-hand sides, which are also those of the solutions.
-    dims : list of int
-        Number of dimensions of each solution for the caller.
-    at : ndarray of int
-        Index among `layout` of each of the caller's solutions.
-    """
-
-    def __init__(
-        self, kind: type[Any], layout: _Layout, dims: list[int], at: Array, dtype: np.dtype[Any]
-    ) -> None:
-        super().__init__(kind, "solution", ByteTarget(_aligned(layout.size) + len(dims) * (8 + 4)))
-        self._layout = layout
-        self._dims = dims
-        self._at = at
-        self._dtype = dtype
-
-    def finish(self) -> BatchSolution:
-        data = self._complete()
-        errors = _aligned(self._layout.size)
-        infos = errors + 8 * len(self._dims)
-        return BatchSolution(
-            [self._solution(data, k) for k in self._at.tolist()],
-            backward_error=data[errors:infos].view("<f8")[self._at],
-            info=data[infos:].view("<i4")[self._at],
-            factor_version=self._result.factor_version,
-            timings=_messages.timings(self._result.timings),
-            inaccurate=self._result.batch.inaccurate,
-            warnings=_messages.warnings(self._result),
-        )
-
-    def _solution(self, data: Array, k: int) -> Array:
-        rows, cols = self._layout.shapes[k].tolist()
-        begin = int(self._layout.offsets[k])
-        end = begin + rows * cols * self._dtype.itemsize
-        x = data[begin:end].view(self._dtype).reshape((rows, cols), order="F")
-        return x[:, 0] if self._dims[k] == 1 else x
-
-
-class _FactorAndSolutionReply(Reply[tuple[BatchRecord, BatchSolution]]):
-    """Reply of FactorizeAndSolve: the factor, then the solutions."""
-
-    def __init__(self, shapes: Array, sides: _RightHandSides) -> None:
-        self._factorization = _FactorReply(service.FactorizeAndSolveResponse, shapes)
-        self._solution = sides.reply(service.FactorizeAndSolveResponse)
-
-    def feed(self, message: bytes) -> service.Progress | None:
-        if not self._factorization.done:
-            self._factorization.feed(message)
-        return self._solution.feed(message)
-
-    def finish(self) -> tuple[BatchRecord, BatchSolution]:
-        return self._factorization.finish(), self._solution.finish()
-
-
-class _MemberReply(Reply[MemberFactors]):
-    """Reply of GetFactors for one member."""
-
-    def __init__(self, rows: int, cols: int, dtype: np.dtype[Any]) -> None:
-        self._shape = (rows, cols)
-        self._dtype = dtype
-        self._pivots = _aligned(16 + rows * cols * dtype.itemsize)
-        self._target = ByteTarget(self._pivots + 4 * min(rows, cols))
-
-    def feed(self, message: bytes) -> None:
-        rest, pieces = _wire.split(message, FACTORS_DATA)
-        parse(service.GetFactorsResponse, rest)
-        for piece in pieces:
-            self._target.append(piece)
-
-    def finish(self) -> MemberFactors:
-        data = self._target.finish()
-        if tuple(data[:16].view("<i8").tolist()) != self._shape:
-            raise ProtocolError("the server sent a member with a different shape")
-        end = 16 + self._shape[0] * self._shape[1] * self._dtype.itemsize
-        lu = data[16:end].view(self._dtype).reshape(self._shape, order="F")
-        return MemberFactors(lu, data[self._pivots :].view("<i4").astype(np.intp) - 1)
+    request = service.GetFactorsRequest(handle=record.factor.handle, first=first, count=count)
+    return Call("GetFactors", request.SerializeToString(), lambda: MembersReply(shapes, dtype))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import inspect
 import math
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from crout import _handles, _options
 from crout._call import Call, RetryPolicy, Steps
 from crout._options import FactorizeOptions, Lease
+from crout._releases import Releases
 from crout._settings import Settings, check_address, check_tenant, make_tls, make_token
 from crout._shared import BatchView, ClientBase, FactorView
 from crout._transport import Server, Transport
@@ -93,6 +95,7 @@ class Connection(ClientBase):
         self._server = server
         self._transport = Transport(server)
         self._renewals = Renewals(lambda handle, lease: self._run(_handles.renew(handle, lease)))
+        self._releases = Releases(self._release_within)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _connection_of, (type(self), self._server)
@@ -111,8 +114,9 @@ class Connection(ClientBase):
     def close(self) -> None:
         """Close the connection; running and later calls raise `Cancelled`.
 
-        Factors stay on the server until their leases end.
+        Factors stay on the server until their leases end, except those that objects of `crout.scipy` own.
         """
+        self._releases.close()
         self.closed = True
         self._renewals.close()
         self._transport.close()  # also ends a running renewal
@@ -132,6 +136,10 @@ class Connection(ClientBase):
                     call = steps.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+
+    def _release_within(self, handle: str, seconds: float) -> None:
+        self._renewals.drop(handle)
+        self._run(dataclasses.replace(_handles.release(handle), timeout=seconds))
 
     def describe(self, f: FactorView | BatchView | str) -> FactorRecord:
         """Fetch the current record of a factor, a batch or a handle."""

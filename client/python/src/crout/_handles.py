@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from crout import _messages, _wire
 from crout._call import Call, Reply, RetryClass
-from crout._linalg import PackedFactors, SparseFactors
+from crout._linalg import PackedFactors, SparseFactors, sparse_factors
 from crout._messages import convert, parse
 from crout._options import Lease, distribute, duration, factorize_options, integer, text
 from crout._payload import DTYPES, dtype_code, numpy_dtype
@@ -227,21 +227,13 @@ class SparseFactorsReply(Reply[SparseFactors]):
         lower = self._rows(header.sparse.lower, unit_diagonal=True)
         upper = self._rows(header.sparse.upper, unit_diagonal=False)
         rows, columns = (_checked_permutation(self._take(np.int32, n).astype(np.intp), n) for _ in range(2))
-        scales = [
-            _checked_scales(self._take(np.float64, n), n) if header.sparse.scaled else np.ones(n)
-            for _ in range(2)
-        ]
+        scales = None
+        if header.sparse.scaled:
+            row_scales = _checked_scales(self._take(np.float64, n), n)
+            scales = row_scales, _checked_scales(self._take(np.float64, n), n)
         if self._at != len(self._data):
             raise ProtocolError("the server sent more data than it announced")
-        return SparseFactors(
-            L=lower,
-            U=upper,
-            perm_r=rows,
-            perm_c=columns,
-            row_scales=scales[0],
-            col_scales=scales[1],
-            record=checked_record(header.factor, n),
-        )
+        return sparse_factors(lower, upper, rows, columns, scales, checked_record(header.factor, n))
 
     def _take(self, dtype: Any, count: int) -> Array:
         size = count * np.dtype(dtype).itemsize

@@ -18,6 +18,7 @@ from crout.records import FactorRecord, SlogDet, Summarized
 Array = npt.NDArray[Any]
 
 _MAX_STEPS = 5  # LAPACK's limit; two steps are usually enough
+_ROWS_AT_ONCE = 1 << 16  # rows of L or U that are scaled at once
 
 
 def _signs(y: Array) -> Array:
@@ -172,19 +173,18 @@ class PackedFactors:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseFactors(Summarized):
-    """L and U of a sparse factor.
+    """L and U of a sparse factor, as `scipy.sparse.linalg.splu` returns them.
 
-    L U = ``(R @ A @ C)[perm_r][:, perm_c]``, except for perturbed pivots. R and C are the diagonal matrices
-    of the scales.
+    A = ``(L @ U)[perm_r][:, perm_c]``, except for perturbed pivots. In matrices, ``Pr.T @ (L @ U) @ Pc.T`` is
+    A, where ``Pr[perm_r, arange(n)]`` and ``Pc[arange(n), perm_c]`` are ones.
 
     Attributes
     ----------
-    L, U : scipy.sparse.csr_matrix, shape (n, n)
-        L has ones on its diagonal. Zeros within fronts are stored.
+    L, U : scipy.sparse.csc_array, shape (n, n)
+        L has ones on its diagonal. Zeros within fronts are stored. If A was scaled, these are factors of A
+        itself.
     perm_r, perm_c : ndarray of int, shape (n,)
-        Row i of L U is row perm_r[i] of A, and column j is column perm_c[j] of A. 0-based.
-    row_scales, col_scales : ndarray, shape (n,)
-        The diagonals of R and C; ones if A was not scaled.
+        Row i of A is row perm_r[i] of L U, and column j is column perm_c[j] of L U. 0-based.
     record : FactorRecord
         Record of the downloaded version.
     """
@@ -195,9 +195,8 @@ class SparseFactors(Summarized):
     U: Any
     perm_r: Array
     perm_c: Array
-    row_scales: Array
-    col_scales: Array
     record: FactorRecord
+    _determinant: SlogDet  # of L U and the permutations; without the rounding and overflow of the scales in U
 
     def slogdet(self) -> SlogDet:
         """Return the determinant of A.
@@ -218,8 +217,53 @@ class SparseFactors(Summarized):
                 f"{perturbed_pivots(self.record)}: factor A by a dense method"
                 + ("" if scaled else ", or with equilibrate=True")
             )
-        sign = _sign(self.perm_r) * _sign(self.perm_c)
-        return determinant(self.U.diagonal(), sign, self.row_scales, self.col_scales)
+        return self._determinant
+
+
+def sparse_factors(
+    lower: Any,
+    upper: Any,
+    rows: Array,
+    columns: Array,
+    scales: tuple[Array, Array] | None,
+    record: FactorRecord,
+) -> SparseFactors:
+    """Convert the factors that the server sends: L U = (R A C)[rows][:, columns].
+
+    With D = P^T R^-1 P, as in `PackedFactors`, the factors of A itself are D L D^-1 and D U C^-1, in which C
+    is permuted like the columns.
+
+    Parameters
+    ----------
+    lower, upper : scipy.sparse.csr_matrix
+        L, with its unit diagonal, and U.
+    rows, columns : ndarray of int
+        Row i of L U is row rows[i] of R A C.
+    scales : tuple of ndarray, or None
+        The diagonals of R and C; None if A was not scaled.
+    record : FactorRecord
+    """
+    from scipy.sparse import csc_array
+
+    n = len(rows)
+    r, c = (np.ones(n), np.ones(n)) if scales is None else scales
+    value = determinant(upper.diagonal(), _sign(rows) * _sign(columns), r, c)
+    if scales is not None:
+        _scale(lower, 1 / r[rows], r[rows])
+        lower.data[lower.indptr[1:] - 1] = 1  # the diagonal is the last entry of each row
+        _scale(upper, 1 / r[rows], 1 / c[columns])
+    perm_r, perm_c = np.empty(n, np.int32), np.empty(n, np.int32)
+    perm_r[rows] = perm_c[columns] = np.arange(n)
+    return SparseFactors(csc_array(lower), csc_array(upper), perm_r, perm_c, record, value)
+
+
+def _scale(a: Any, rows: Array, columns: Array) -> None:
+    """Multiply the rows and columns of compressed rows in place."""
+    for begin in range(0, a.shape[0], _ROWS_AT_ONCE):
+        end = min(begin + _ROWS_AT_ONCE, a.shape[0])
+        counts = np.diff(a.indptr[begin : end + 1])
+        entries = slice(int(a.indptr[begin]), int(a.indptr[end]))
+        a.data[entries] *= np.repeat(rows[begin:end], counts) * columns[a.indices[entries]]
 
 
 @dataclass(frozen=True, eq=False)

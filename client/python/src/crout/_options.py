@@ -42,7 +42,7 @@ Solver = Literal["auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifront
 Precision = Literal["auto", "single", "tf32"]
 Strategy = Literal["auto", "reuse", "refactor", "update"]
 Lease = str | float | datetime.timedelta
-Trans = Literal[0, 1, 2, "N", "T", "C"]
+Trans = Literal[0, 1, 2, "N", "T", "C", "H"]
 _OPERATIONS = {
     0: service.OPERATION_NONE,
     "N": service.OPERATION_NONE,
@@ -50,6 +50,7 @@ _OPERATIONS = {
     "T": service.OPERATION_TRANSPOSE,
     2: service.OPERATION_CONJUGATE_TRANSPOSE,
     "C": service.OPERATION_CONJUGATE_TRANSPOSE,
+    "H": service.OPERATION_CONJUGATE_TRANSPOSE,
 }
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -119,7 +120,7 @@ class SeriesOptions(FactorizeOptions, CacheOptions, total=False):
 
 
 class OperatorOptions(CallOptions, total=False):
-    """Options of a solve, without those of its matrix and memory."""
+    """Options of a solve, without its operation and memory."""
 
     refine: int
     componentwise: bool
@@ -131,14 +132,15 @@ class OperatorOptions(CallOptions, total=False):
 
 
 class SolveOptions(OperatorOptions, total=False):
-    """Options of a solve."""
+    """Options of a solve, without its operation."""
 
-    trans: Trans
     overwrite_b: bool
 
 
 class FactorAndSolveOptions(FactorizeOptions, SolveOptions, total=False):
     """Options of solve, which factors and solves."""
+
+    trans: Trans
 
 
 class BatchRefactorOptions(CallOptions, total=False):
@@ -379,7 +381,7 @@ def series_options(
 def operation(trans: Trans) -> service.Operation:
     """Convert `trans` to an Operation."""
     if not isinstance(trans, (int, str)):
-        raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T' or 'C'")
+        raise _mistyped("trans", trans, "0, 1, 2, 'N', 'T', 'C' or 'H'")
     if trans not in _OPERATIONS:
         raise InvalidRequest(
             f"trans is {trans!r}: use 0 for A, 1 for its transpose, 2 for its conjugate transpose"

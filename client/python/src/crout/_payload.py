@@ -400,6 +400,17 @@ def _without_spare(value: Any) -> Any:
     return type(value)((value.data[:count], value.indices[:count], value.indptr), shape=value.shape)
 
 
+def dense_of_file(path: str) -> Array:
+    """Load a matrix from an archive of `scipy.sparse.save_npz` as a dense array. Raises InvalidRequest."""
+    if not _is_npz(path):
+        raise InvalidRequest(
+            f"{path} is not an archive of scipy.sparse.save_npz: read it first, for example by "
+            "scipy.io.mmread, and give an array"
+        )
+    array: Array = _load_npz(path).toarray()
+    return array
+
+
 def _is_npz(path: str) -> bool:
     """Whether the file is a zip archive, by its first bytes."""
     with open(path, "rb") as file:

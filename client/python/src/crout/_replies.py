@@ -222,6 +222,8 @@ class SolutionReply(MatrixReply[Solution]):
     known_version : int or None
         Version of the factor from which the expected type of X was computed. A solution with this version
         must have that type.
+    quiet : bool
+        Whether the caller issues the warnings.
     """
 
     def __init__(
@@ -231,8 +233,10 @@ class SolutionReply(MatrixReply[Solution]):
         target: Target,
         shape: tuple[int, ...] | None,
         known_version: int | None = None,
+        quiet: bool = False,
     ) -> None:
         super().__init__(kind, "solution", target, n)
+        self._quiet = quiet
         self._shape = shape
         self._known_version = known_version
 
@@ -241,16 +245,17 @@ class SolutionReply(MatrixReply[Solution]):
         return self._target.untouched
 
     def finish(self) -> Solution:
-        """Return the solution. Issues its warnings."""
+        """Return the solution. Issues its warnings, unless the caller does."""
         x = self._complete()
         if self._target.is_complex_reply and self._result.factor_version == self._known_version:
             raise ProtocolError("the server sent a complex solution of a real system")
         if self._shape is not None:
             x = x.reshape(self._shape)
         solution = _messages.solution(x, self._result, self._factor)
-        if self._factor is not None:
-            warn_of_factor(self._factor)
-        warn_of_solution(solution)
+        if not self._quiet:
+            if self._factor is not None:
+                warn_of_factor(self._factor)
+            warn_of_solution(solution)
         return solution
 
 

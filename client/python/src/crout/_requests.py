@@ -191,8 +191,8 @@ class Rhs:
         return Target(self._rows, self._cols, self._dtype, self._array, or_complex=or_complex)
 
 
-def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
-    """Build Solve."""
+def solve(record: FactorRecord, b: Any, quiet: bool = False, **options: Any) -> Call[Solution]:
+    """Build Solve. `quiet`: the caller issues the warnings."""
     call, how, overwrite = distribute(options, call_options, solve_options, overwrite_option)
     rhs = Rhs(b, record.n, record.matrix_dtype, overwrite_option(**overwrite))
     header = service.SolveHeader(handle=record.handle, rhs=rhs.payload.spec, options=solve_options(**how))
@@ -206,14 +206,18 @@ def solve(record: FactorRecord, b: Any, **options: Any) -> Call[Solution]:
             rhs.target(or_complex=True),
             rhs.shape,
             known_version=record.version,
+            quiet=quiet,
         ),
         payloads=((DATA, rhs.payload.open),),
         **call_options(**call),
     )
 
 
-def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
-    """Build FactorizeAndSolve. It caches no factor, so a second attempt is safe."""
+def factorize_and_solve(A: Any, b: Any, quiet: bool = False, **options: Any) -> Call[Solution]:
+    """Build FactorizeAndSolve. It caches no factor, so a second attempt is safe.
+
+    `quiet`: the caller issues the warnings.
+    """
     call, how, solving, overwrite = distribute(
         options, call_options, factorize_options, solve_options, overwrite_option
     )
@@ -229,7 +233,7 @@ def factorize_and_solve(A: Any, b: Any, **options: Any) -> Call[Solution]:
     return Call(
         "FactorizeAndSolve",
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
-        lambda: SolutionReply(service.FactorizeAndSolveResponse, n, rhs.target(), rhs.shape),
+        lambda: SolutionReply(service.FactorizeAndSolveResponse, n, rhs.target(), rhs.shape, quiet=quiet),
         payloads=((DATA, payload.open), (RHS_DATA, rhs.payload.open)),
         file=_payload.path_of(A),
         **call_options(**call),

@@ -91,8 +91,8 @@ class FactorView(Summarized):
     def _summary(self) -> dict[str, Any]:
         return self.record._summary()
 
-    def _solve(self, b: Any, full_output: bool, options: Mapping[str, Any]) -> Steps[Any]:
-        solution = yield from _requests.solve(self.record, b, **options)
+    def _solve(self, b: Any, trans: Trans, full_output: bool, options: Mapping[str, Any]) -> Steps[Any]:
+        solution = yield from _requests.solve(self.record, b, trans=trans, **options)
         return solution if full_output else solution.x
 
     def _refactor(self, A: Any, options: Mapping[str, Any]) -> Steps[Any]:

@@ -32,6 +32,15 @@ class BatchFactor(BatchView, Held):
     _client: Connection
 
     @overload
+    def solve(  # type: ignore[overload-overlap]  # an array is an iterable, too
+        self,
+        b: Array,
+        members: Iterable[int] | None = None,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[BatchSolveOptions],
+    ) -> Array: ...
+    @overload
     def solve(
         self,
         b: Iterable[Any],
@@ -58,20 +67,20 @@ class BatchFactor(BatchView, Held):
         *,
         full_output: bool = False,
         **options: Unpack[BatchSolveOptions],
-    ) -> list[Array] | BatchSolution:
+    ) -> Array | list[Array] | BatchSolution:
         """Solve A_i x_i = b_i, or the transposed systems, for all or some members.
 
         Parameters
         ----------
-        b : sequence of array_like, shape (n_i,) or (n_i, nrhs_i)
+        b : sequence of array_like, shape (n_i,) or (n_i, nrhs_i), or one array
             A right-hand side for each of `members`, converted to the batch's type. The numbers of columns
             may differ.
         members : sequence of int, optional
             0-based members, in any order; default: all.
         full_output : bool
             Return a `BatchSolution`, with errors and timings, instead of the solutions alone.
-        trans : {0, 1, 2} or {"N", "T", "C"}
-            0: A x = b. 1: A^T x = b. 2: A^H x = b.
+        trans : {0, 1, 2} or {"N", "T", "C", "H"}
+            0: A x = b. 1: A^T x = b. 2, "C" and "H": A^H x = b.
         verify : bool
             Compute backward errors. Without ``keep_matrix`` they are NaN.
         timeout, progress
@@ -79,8 +88,8 @@ class BatchFactor(BatchView, Held):
 
         Returns
         -------
-        list of ndarray
-            In the order and with the shapes of `b`; NaN for a singular member.
+        list of ndarray, or ndarray
+            In the order and with the shapes of `b`; NaN for a singular member. One array if `b` is one.
 
         Raises
         ------
@@ -88,7 +97,7 @@ class BatchFactor(BatchView, Held):
             A member does not exist or is not square, or a right-hand side has the wrong number of rows.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        result: list[Array] | BatchSolution
+        result: Array | list[Array] | BatchSolution
         result = self._client._run(self._solve(b, members, full_output, options))
         return result
 
@@ -135,7 +144,7 @@ class BatchFactor(BatchView, Held):
             The member does not exist.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_batch.get_member(self.record, member).then(MemberFactors.plu))
+        return self._client._run(_batch.get_member(self.record, member, MemberFactors.plu))
 
     def to_lu_piv(self, member: int) -> tuple[Array, Array]:
         """Download a member's factors as `scipy.linalg.lu_factor` returns them.
@@ -157,4 +166,4 @@ class BatchFactor(BatchView, Held):
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
             As `to_lu`.
         """
-        return self._client._run(_batch.get_member(self.record, member).then(MemberFactors.lu_piv))
+        return self._client._run(_batch.get_member(self.record, member, MemberFactors.lu_piv))

@@ -126,11 +126,11 @@ class Client(Connection):
             float64, float16 to float32. The server factors a sparse matrix or coordinate file as sparse if
             it predicts that this is faster; ``factor.record.sparse`` then describes the factor.
 
-            A batch is a list or tuple of two-dimensional matrices, or an array of shape (count, m, n).
-            Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any shapes, even
-            rectangular or empty, and are converted to a common type. Sparse members, of at most 2^24
-            elements, are sent as dense. A member's factors have the same bits in every batch. A batch has
-            the options `name`, `lease`, `request_id`, `device`, `keep_matrix`, `timeout` and `progress`.
+            A batch is a list or tuple of matrices or paths of such archives, or an array of shape
+            (count, m, n). Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any
+            shapes, even rectangular or empty, and are converted to a common type. Sparse members, of at most
+            2^24 elements, are sent as dense. A member's factors have the same bits in every batch. A batch
+            has the options `name`, `lease`, `request_id`, `device`, `keep_matrix`, `timeout` and `progress`.
         name : str
             Name in lists of factors; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
@@ -250,7 +250,7 @@ class Client(Connection):
         -------
         ndarray, shape of b
             With `full_output` a `Solution`, whose ``x`` is this array. For a batch, the same results as
-            from `BatchFactor.solve`, bit for bit.
+            from `BatchFactor.solve`, bit for bit; one array if A and b are arrays.
 
         Raises
         ------
@@ -377,7 +377,7 @@ class Client(Connection):
                 factor for each new matrix.
             accuracy : float
                 The backward error to reach; 0 for sqrt(n) times the unit roundoff.
-            trans : {0, 1, 2, "N", "T", "C"}
+            trans : {0, 1, 2, "N", "T", "C", "H"}
                 See `Factor.solve`.
             timeout : float
                 Seconds for each step.

@@ -145,14 +145,14 @@ class LinAlgWarning(_LinAlgWarning):
     """
 
 
-def warn(message: str) -> None:
-    """Issue a LinAlgWarning with the location of the call into this package."""
+def warn(message: str, category: type[Warning] = LinAlgWarning) -> None:
+    """Issue a warning with the location of the call into this package."""
     level = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, LinAlgWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _is_ours(module: str) -> bool:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from crout import _handles, _options, _requests
 from crout._connection import Connection
 from crout._linalg import PackedFactors, SparseFactors
-from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions
+from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions, Trans
 from crout._shared import FactorView, det
 from crout.errors import CroutError, HandleExpired
 from crout.records import FactorRecord, SlogDet
@@ -97,16 +97,25 @@ class Factor(FactorView, Held):
 
     @overload
     def solve(
-        self, b: Any, *, full_output: Literal[False] = False, **options: Unpack[SolveOptions]
+        self,
+        b: Any,
+        trans: Trans = 0,
+        *,
+        full_output: Literal[False] = False,
+        **options: Unpack[SolveOptions],
     ) -> Array: ...
     @overload
-    def solve(self, b: Any, *, full_output: Literal[True], **options: Unpack[SolveOptions]) -> Solution: ...
+    def solve(
+        self, b: Any, trans: Trans = 0, *, full_output: Literal[True], **options: Unpack[SolveOptions]
+    ) -> Solution: ...
     @overload
-    def solve(self, b: Any, *, full_output: bool, **options: Unpack[SolveOptions]) -> Array | Solution: ...
+    def solve(
+        self, b: Any, trans: Trans = 0, *, full_output: bool, **options: Unpack[SolveOptions]
+    ) -> Array | Solution: ...
 
     @_options.takes(_options.solve_options, _requests.overwrite_option, _options.call_options)
     def solve(
-        self, b: Any, *, full_output: bool = False, **options: Unpack[SolveOptions]
+        self, b: Any, trans: Trans = 0, *, full_output: bool = False, **options: Unpack[SolveOptions]
     ) -> Array | Solution:
         """Solve A x = b, or a system with the transpose of A.
 
@@ -114,10 +123,10 @@ class Factor(FactorView, Held):
         ----------
         b : array_like, shape (n,) or (n, nrhs), or path of a Matrix Market file
             Accepts the types of `Client.lu_factor`; a sparse b is expanded to dense.
+        trans : {0, 1, 2} or {"N", "T", "C", "H"}
+            0: A x = b. 1: A^T x = b. 2, "C" and "H": A^H x = b.
         full_output : bool
             Return a `Solution`, with the errors and timings, instead of x alone.
-        trans : {0, 1, 2} or {"N", "T", "C"}
-            0: A x = b. 1: A^T x = b. 2: A^H x = b.
         refine : int
             Largest number of refinement steps, with residuals in float64; 0 to 100. Ignored if
             solves are corrected (`Solution.corrections`).
@@ -158,7 +167,7 @@ class Factor(FactorView, Held):
             solver.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        result: Array | Solution = self._client._run(self._solve(b, full_output, options))
+        result: Array | Solution = self._client._run(self._solve(b, trans, full_output, options))
         return result
 
     @_options.takes(
@@ -261,7 +270,7 @@ class Factor(FactorView, Held):
         return self._client._run(_handles.estimate_again(self.handle, **options))
 
     def to_sparse_lu(self) -> SparseFactors:
-        """Download a sparse factor, with its permutations and scales.
+        """Download a sparse factor as `scipy.sparse.linalg.splu` returns it: L, U, perm_r and perm_c.
 
         Raises
         ------
@@ -314,11 +323,11 @@ class Factor(FactorView, Held):
         ImportError
             SciPy is not installed.
         """
-        return _inverse_operator(self, **options)
+        return inverse_operator(self, **options)
 
 
-def _inverse_operator(factor: Factor, **options: Any) -> Any:
-    """Return the inverse of a factor's matrix as a `scipy.sparse.linalg.LinearOperator`."""
+def inverse_operator(factor: Any, **options: Any) -> Any:
+    """Return the inverse of the matrix of a `Factor`, or of a similar object, as a `LinearOperator`."""
     from scipy.sparse.linalg import LinearOperator
 
     for option in ("trans", "overwrite_b"):  # SciPy selects the transpose and owns its vectors.

@@ -229,8 +229,9 @@ class BatchSolution(Summarized):
 
     Attributes
     ----------
-    x : list of ndarray
-        With the shapes of the right-hand sides; NaN for a singular member.
+    x : list of ndarray, or ndarray
+        With the shapes of the right-hand sides; NaN for a singular member. One array if the right-hand
+        sides are one array.
     backward_error : ndarray
         Backward error of each solution; NaN if it was not verified or is not finite.
     info : ndarray of int
@@ -247,7 +248,7 @@ class BatchSolution(Summarized):
 
     _shown = "x backward_error inaccurate factor_version warnings"
 
-    x: list[Array]
+    x: list[Array] | Array
     backward_error: Array
     info: Array
     factor_version: int

@@ -213,9 +213,7 @@ class Series:
         elif self._dtype is None:
             raise InvalidRequest("the first step has no matrix: give a matrix, or a factor by start=")
         if isinstance(b, (str, os.PathLike)):
-            raise InvalidRequest(
-                "the right-hand side of a series is a path: read the file first, and give an array"
-            )
+            b = _payload.dense_of_file(os.fspath(b))
         rhs = Rhs(b, self.n, self._dtype, overwrite=False)
         assert rhs.shape is not None  # not a file
         shape = rhs.shape
