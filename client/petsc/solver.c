@@ -542,6 +542,8 @@ static PetscErrorCode CheckPetsc(void) {
 PetscErrorCode PetscDLLibraryRegister_croutpetsc(void) {
   PetscFunctionBegin;
   PetscCall(CheckPetsc());
+  /* PETSc 3.18 loses its own solver types if the first registration initializes the package. */
+  PetscCall(MatInitializePackage());
   PetscCall(MatSolverTypeRegister(MATSOLVERCROUT, MATSEQAIJ, MAT_FACTOR_LU, MatGetFactor_Crout));
   PetscCall(MatSolverTypeRegister(MATSOLVERCROUT, MATMPIAIJ, MAT_FACTOR_LU, MatGetFactor_Crout));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -138,6 +138,17 @@ class PetscTest(unittest.TestCase):
             self.assertLess(float(error), 1e-10)
             self.assertEqual(iterations, "1")
 
+    @for_each_petsc
+    def test_other_solver_types_stay(self, petsc):
+        for options in (["-pc_type", "lu"], ["-pc_type", "lu", "-pc_factor_mat_solver_type", "petsc"], ["-pc_type", "ilu"]):
+            self.assertIn("Norm of error", self.solve(petsc, "ex2", *options))
+
+    @for_each_petsc
+    def test_memory_is_freed(self, petsc):
+        for ranks in (1, 2):
+            output = self.solve(petsc, "ex2", *CROUT, "-malloc_debug", "-malloc_dump", ranks=ranks)
+            self.assertRegex(output, r"^Norm of error \S+ iterations 1\n$")
+
     def test_the_library_of_the_build(self):
         if PLUGIN is None:
             self.skipTest("the build has no libcroutpetsc")
