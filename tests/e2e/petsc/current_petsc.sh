@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the current PETSc and petsc4py from PyPI's source packages, and runs petsc_test.py with them. Not part of CI:
-# it downloads 20 MB and compiles for 10 minutes and more. Needs an MPI compiler, make, LAPACK and g++.
+# it downloads 20 MB and compiles for 20 minutes and more. Needs an MPI compiler, make, LAPACK and g++.
 #
 # usage: current_petsc.sh BUILD DIRECTORY [real|complex]
 #   BUILD       build tree of Crout, after its Python tests, which create a Python environment
