@@ -37,6 +37,8 @@ install(FILES "${PROJECT_BINARY_DIR}/crout-config.cmake"
 
 install(FILES client/fortran/crout.f90 DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/fortran
   COMPONENT client)
+install(DIRECTORY client/petsc DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT client
+  FILES_MATCHING PATTERN "*.c" PATTERN "*.h")
 install(DIRECTORY client/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/crout COMPONENT client)
 install(DIRECTORY proto/ DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/proto
   COMPONENT client FILES_MATCHING PATTERN "*.proto")

@@ -4,6 +4,8 @@
 set(CROUT_CUDA "AUTO" CACHE STRING "CUDA device support: AUTO (where a toolkit is found), ON or OFF")
 set_property(CACHE CROUT_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(CROUT_CUDA_ARCHITECTURES "90" CACHE STRING "CUDA architectures to generate code for")
+set(CROUT_PETSC "AUTO" CACHE STRING "PETSc solver type: AUTO (where pkg-config finds PETSc), ON or OFF")
+set_property(CACHE CROUT_PETSC PROPERTY STRINGS AUTO ON OFF)
 set(CROUT_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=...: 'address,undefined' or 'thread'")
 option(CROUT_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
 option(CROUT_UNOPTIMISED_TESTS "Compile tests at -O0, which halves their compile time" OFF)

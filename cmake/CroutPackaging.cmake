@@ -8,7 +8,7 @@
 #   bin/                   croutd, croutctl, crout-bench
 #   lib/crout/             shared libraries for these and libcrout alone
 #   lib/, include/crout/   the client libraries (CroutClientPackage.cmake)
-#   share/crout/           the wire contract, the Fortran module, examples, croutd.toml, croutd.service
+#   share/crout/           the wire contract, the Fortran module, PETSc's solver type, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
 #   share/crout/deploy/    what Prometheus, Alertmanager, Grafana, Kubernetes and proxies read; make-certificates.sh
 #   share/doc/crout/       docs/operations.md and docs/operations

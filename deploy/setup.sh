@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages of deploy/packages.txt that are missing on this machine.
 #
-# usage: deploy/setup.sh [SECTION...]     sections of deploy/packages.txt; all by default
+# usage: deploy/setup.sh [SECTION...]     sections of deploy/packages.txt; build and test by default
 #
 # Does nothing if all packages are installed. Without root it lists the missing packages and exits with status 1.
 set -euo pipefail
 list="$(dirname "${BASH_SOURCE[0]}")/packages.txt"
 sections=("$@")
-[ $# -gt 0 ] || mapfile -t sections < <(sed -n 's/^\[\(.*\)\]$/\1/p' "$list")
+[ $# -gt 0 ] || sections=(build test)
 
 packages_of() {
   awk -v section="[$1]" '/^\[/ { inside = ($0 == section) } inside && /^[a-z0-9]/' "$list"

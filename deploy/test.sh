@@ -8,7 +8,8 @@
 # usage: deploy/test.sh [--long]
 #   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, the unit tests
 #                        under ThreadSanitizer, five minutes of mixed calls with exact solutions, the image built by the
-#                        whole Dockerfile, and the line coverage of unit and RPC tests
+#                        whole Dockerfile, the line coverage of unit and RPC tests, and the tests with PETSc (elsewhere
+#                        only where PETSc is installed)
 #   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -176,7 +177,9 @@ whole_image() {
 
 all_tests() { tests/ci/run_ctest.py ci 2>&1 | tee "$logs/ctest.log"; }
 
-stage "set-up" deploy/setup.sh
+sections=(build test)
+((long)) && sections+=(petsc)
+stage "set-up" deploy/setup.sh "${sections[@]}"
 source deploy/build.sh
 stage "format" formatting
 stage "monitoring configuration" monitoring

@@ -15,7 +15,8 @@ after one of these lines must match the source tree and the output of the instal
     examples_test.py BUILD [--write]    --write updates the blocks
 
 Needs a C and a C++ compiler. Tests that need a Fortran compiler, pkg-config or Eigen are skipped without them.
-Sessions with Python are skipped if the tests of the Python client have not created their environment.
+Sessions with Python are skipped if the tests of the Python client have not created their environment, and sessions
+petsc* without Debian's PETSc.
 """
 
 import argparse
@@ -39,6 +40,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = ROOT / "client" / "examples"
 PYTHON_EXAMPLES = ROOT / "client" / "python" / "examples"
+PETSC = pathlib.Path("/usr/lib/petscdir")
+PETSC_FILES = ("petsc3.18/*-real/share/petsc/examples/src/ksp/ksp/tutorials/ex2.c",
+               "petsc3.18/*-real/lib/python3/dist-packages/petsc4py", "petsc3.18/*-real/include/petsc.h")
 TIMEOUT = 300  # seconds, for all sessions of a page
 BLOCK = re.compile(r"(<!-- (example|output|session): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.DOTALL)
 # Output that differs between runs: times, handles, and numbers that depend on rounding.
@@ -133,6 +137,12 @@ class Session:
     def has_python(self):
         return self.python.exists()
 
+    def can_run(self, name, commands):
+        """Returns whether the programs for a session are installed."""
+        if name.startswith("petsc") and not all(any(PETSC.glob(file)) for file in PETSC_FILES):
+            return False
+        return "$ env/bin/python" not in commands or self.has_python()
+
     def kill(self):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGTERM)
@@ -215,7 +225,7 @@ class Examples(unittest.TestCase):
                 now = outputs.get(name, shown)  # unchanged if the program was not built
             else:
                 session = session or Session(self, page)
-                if "$ env/bin/python" not in shown or session.has_python():
+                if session.can_run(name, shown):
                     printed = session.again(shown)
                     now = printed if WRITE or unvarying(printed) != unvarying(shown) else shown
             return block.group(1) + now + block.group(5)
