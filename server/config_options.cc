@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "kernels/util/duration.h"
 #include "kernels/util/nearest.h"
 #include "server/net/http_post.h"
 #include "server/net/listen_address.h"
@@ -119,10 +120,9 @@ class Options {
   static constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);
 
   static absl::Duration ParseDuration(const std::string& flag, const std::string& text) {
-    absl::Duration duration;
-    if (absl::ParseDuration(text, &duration) && duration >= absl::ZeroDuration()) return duration;
+    if (const auto duration = DurationFrom(text)) return *duration;
     throw CLI::ValidationError(
-        "--" + flag, "'" + text + "' is not a duration; write it like 500ms, 90s or 1h30m");
+        "--" + flag, "'" + text + "' is not a duration; write it like 500ms, 90s, 1h30m or 7d");
   }
 
   template <class Parse>

@@ -12,11 +12,11 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/options/duration.h"
 #include "client/cli/options/option_names.h"
 #include "client/cli/options/option_values.h"
 #include "client/cli/report/text.h"
 #include "crout/status.h"
+#include "kernels/util/duration.h"
 
 namespace crout::cli {
 namespace {

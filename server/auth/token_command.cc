@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "kernels/util/duration.h"
 #include "kernels/util/status_macros.h"
 #include "server/auth/identities.h"
 #include "server/auth/token.h"
@@ -47,8 +49,7 @@ absl::Status WriteNewFile(const std::string& path, const std::string& text) {
 absl::Status CreateToken(const Options& options) {
   CROUT_ASSIGN_OR_RETURN(const std::string token, MakeToken());
   std::string line = absl::StrCat("token = ", FormatTokenHash(HashToken(token)));
-  absl::Duration valid_for;
-  absl::ParseDuration(options.valid_for, &valid_for);  // already validated
+  const absl::Duration valid_for = *DurationFrom(options.valid_for);  // already validated
   if (valid_for != absl::InfiniteDuration()) {
     absl::StrAppend(
         &line, " until ",
@@ -72,10 +73,10 @@ std::string CheckIdentity(const std::string& name) {
 
 std::string CheckValidFor(const std::string& text) {
   constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);
-  absl::Duration duration;
-  const bool good = absl::ParseDuration(text, &duration) && duration > absl::ZeroDuration() &&
-                    (duration <= kLongest || duration == absl::InfiniteDuration());
-  return good ? "" : "'" + text + "' is not a duration above 0; write it like 2160h";
+  const std::optional<absl::Duration> duration = DurationFrom(text);
+  const bool good = duration && *duration > absl::ZeroDuration() &&
+                    (*duration <= kLongest || *duration == absl::InfiniteDuration());
+  return good ? "" : "'" + text + "' is not a duration above 0; write it like 90d";
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ int RunTokenCommand(int argc, char** argv) {
       app.add_subcommand("create", "Create a token and its line for the --identities file.");
   create->footer(
       "Examples:\n  croutd token create --identity=alice\n"
-      "  croutd token create --identity=alice --token-file=alice.token --valid-for=2160h");
+      "  croutd token create --identity=alice --token-file=alice.token --valid-for=90d");
   create
       ->add_option("--identity", options.identity,
                    "Identity of the token: 1 to 64 characters of [A-Za-z0-9_.-]")
@@ -98,7 +99,7 @@ int RunTokenCommand(int argc, char** argv) {
                      "Write the token to this new file (mode 600) instead of standard output");
   create
       ->add_option("--valid-for", options.valid_for,
-                   "Lifetime of the token, such as 2160h; inf: no end")
+                   "Lifetime of the token, such as 90d; inf: no end")
       ->capture_default_str()
       ->check(CheckValidFor);
   try {

@@ -10,13 +10,13 @@
 #include <set>
 
 #include "client/cli/bench/latency_histogram.h"
-#include "client/cli/options/duration.h"
 #include "client/cli/report/json.h"
 #include "client/cli/report/progress_bar.h"
 #include "client/cli/report/summary.h"
 #include "client/cli/report/text.h"
 #include "crout/client_options.h"
 #include "crout/results.h"
+#include "kernels/util/duration.h"
 
 namespace crout::cli::cli_output_test {
 namespace {

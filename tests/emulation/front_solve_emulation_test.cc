@@ -15,6 +15,7 @@
 #include "kernels/cuda/multifrontal/light_front.cuh"
 #include "kernels/cuda/multifrontal/many_children.cuh"
 #include "kernels/scalar.h"
+#include "kernels/util/sanitizers.h"
 #include "tests/emulation/device_numbers.h"
 
 namespace crout::cuda::front_solve_emulation_test {
@@ -232,6 +233,7 @@ void ExpectSolutions(Blocks blocks) {
   for (const Op op : {Op::kNone, Op::kTranspose, Op::kConjugateTranspose}) {
     if (op == Op::kConjugateTranspose && !kIsComplex<T>) continue;
     for (const int columns : {1, 5}) {
+      if (kSanitized && (columns == 5) != (op == Op::kTranspose)) continue;
       const std::vector<T> b =
           tree.RightHandSides(op, columns, Random<T>(Case::kOrder, columns, 5));
       EXPECT_LT(tree.BackwardError(op, columns, tree.Solve(op, columns, b), b), 8)

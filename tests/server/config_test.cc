@@ -118,6 +118,8 @@ TEST(ConfigTest, TheDefaultLeaseIsPositiveAndAtMostTheLongest) {
   }
   const auto equal = Parse({"--default-lease=2h", "--max-lease=2h"});
   EXPECT_EQ(std::get<Config>(equal).limits.default_lease, absl::Hours(2));
+  const auto days = Parse({"--default-lease=1d12h"});
+  EXPECT_EQ(std::get<Config>(days).limits.default_lease, absl::Hours(36));
 }
 
 TEST(ConfigTest, UnusableSettingsAreRefused) {

@@ -14,9 +14,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "client/cli/commands/commands.h"
-#include "client/cli/options/duration.h"
 #include "client/cli/report/terminal.h"
 #include "client/cli/report/text.h"
+#include "kernels/util/duration.h"
 
 namespace crout::cli {
 namespace {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/options/duration.h"
 #include "client/cli/report/json.h"
 #include "client/cli/report/text.h"
 #include "crout/types.h"
+#include "kernels/util/duration.h"
 
 namespace crout::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/options/duration.h"
+#include "kernels/util/duration.h"
 
 namespace crout::cli {
 namespace {

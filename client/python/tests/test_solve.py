@@ -146,7 +146,7 @@ def test_overwrite_b(client, regular):
 
 def test_diagnostics(client, regular):
     A, b = regular(30), np.ones(30)
-    f = client.lu_factor(A, dtype=np.float32, rcond=True, determinant=True, name="mixed", lease="5m")
+    f = client.lu_factor(A, dtype=np.float32, rcond=True, determinant=True, name="mixed", lease="4m60s")
     assert (f.name, f.version, f.n, f.shape, f.dtype, f.info) == ("mixed", 1, 30, (30, 30), np.float32, 0)
     assert f.quality < 30
     assert f.record.matrix_dtype == np.float64

@@ -120,6 +120,9 @@ absl::StatusOr<std::unique_ptr<FactorStep>> FactorStep::Create(Engine& engine,
     if (spec.needs_parsing()) return NotForBatches();
     step->named_batch_ = true;
     step->request_.algorithm = "auto";
+    if (request.precision == RequestedPrecision::kAuto) {
+      step->requested_precision_ = RequestedPrecision::kFactorType;  // batches have no other
+    }
   }
   CROUT_RETURN_IF_ERROR(step->sparse_.ExtractMethodName(spec.needs_parsing(), &step->request_));
   CROUT_RETURN_IF_ERROR(step->CheckPrecision(spec.shape));

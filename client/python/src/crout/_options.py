@@ -414,15 +414,16 @@ def solve_options(
 
 
 def lease_seconds(lease: Lease) -> float:
-    """Convert a lease to seconds: from a number, a timedelta, or a str such as "90s", "10m", "1h", "2d"."""
+    """Convert a lease to seconds: from a number, a timedelta, or a str such as "90s", "1h30m", "2d"."""
     if isinstance(lease, datetime.timedelta):
         return lease.total_seconds()
     if not isinstance(lease, str):
         return real("lease", lease)
-    match = re.fullmatch(r"(\d+\.?\d*)\s*([a-z]+)", lease.strip())
-    if match is None or match[2] not in _SECONDS:
-        raise InvalidRequest(f'the lease is {lease!r}: give seconds, or "90s", "10m", "1h", "2d"')
-    return float(match[1]) * _SECONDS[match[2]]
+    text = lease.replace(" ", "")
+    parts = re.findall(r"(\d+\.?\d*)([a-z]+)", text)
+    if "".join(map("".join, parts)) != text or not parts or any(unit not in _SECONDS for _, unit in parts):
+        raise InvalidRequest(f'the lease is {lease!r}: give seconds, or "90s", "10m", "1h30m", "2d"')
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 def duration(lease: Lease) -> Duration:

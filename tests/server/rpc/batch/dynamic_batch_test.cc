@@ -320,6 +320,12 @@ TEST_F(RpcDynamicBatchTest, TheEstimateIsForTheMethodThatWouldRun) {
   by_name.set_algorithm(v1::ALGORITHM_IRR_LU);
   ASSERT_TRUE(estimate(65, by_name, &large).ok());
   EXPECT_EQ(large.algorithm(), v1::ALGORITHM_IRR_LU);
+  // A batch is factored in the matrix's type, also where a lower precision would be faster.
+  v1::EstimateFactorizeResponse wide, automatic;
+  ASSERT_TRUE(estimate(16384, by_name, &wide).ok());
+  by_name.set_precision(v1::FACTOR_PRECISION_AUTO);
+  ASSERT_TRUE(estimate(16384, by_name, &automatic).ok());
+  EXPECT_EQ(automatic.cached_bytes(), wide.cached_bytes());
   by_name.set_condition(true);
   ExpectRefused(estimate(30, by_name, &large), StatusCode::INVALID_ARGUMENT, "irr_lu");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "client/cli/options/duration.h"
+#include "kernels/util/duration.h"
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
-namespace crout::cli {
+namespace crout {
 namespace {
 
 constexpr absl::Duration kDay = absl::Hours(24);
@@ -86,4 +86,4 @@ std::string DurationText(absl::Duration duration) {
   return text;
 }
 
-}  // namespace crout::cli
+}  // namespace crout
