@@ -8,12 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import gmres
 
-from crout.scipy import (
-    lu_factor,
-    lu_solve,
-    preconditioner,
-    splu,
-)  # instead of scipy.linalg, scipy.sparse.linalg
+from crout.scipy import lu_factor, lu_solve, preconditioner, splu  # instead of scipy
 
 # %% A dense matrix
 rng = np.random.default_rng(1)

@@ -243,7 +243,7 @@ class SolverCases(Case):
             self.assertRegex(text, r"handle [a-z2-7]{26}, version 1")
             self.assertRegex(text, r"reciprocal condition 0\.\d")
             croutctl = os.environ["CROUT_CROUTCTL"]
-            self.assertRegex(subprocess.check_output([croutctl, "describe", "own"], text=True), r"algorithm +multifrontal")
+            self.assertRegex(subprocess.check_output([croutctl, "describe", "own"], text=True), r"method +multifrontal")
 
     def test_wrong_options(self):
         self.options("wrong_", mat_crout_algorithm="fast")
