@@ -28,6 +28,7 @@ class RpcDynamicBatchTest : public RpcBatchTest {
     Config config = SmallConfig();
     config.pool.scheduler.queue_capacity = config.limits.queue_capacity = 32;
     config.limits.batching_max_order = 64;
+    config.limits.max_n = 16384;  // lower precisions begin at order 8192
     config.pool.scheduler.max_batch_jobs = 16;
     return config;
   }

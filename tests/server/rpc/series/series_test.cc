@@ -284,9 +284,14 @@ TEST_F(RpcSeriesTest, ChangesApplyToAPrecedingSingularMatrix) {
           ASSERT_TRUE(answer.factor);
           EXPECT_EQ(answer.factor->info(), 1);
         }
-        WaitUntil([&] { return Held().streams_busy == 0; }, "the step's stream");
-        EXPECT_EQ(Held().device_reserved,
-                  core().engine.cache.EvictableBytes(*core().engine.devices.slots()[0]));
+        // A step releases its stream and its memory after its answer.
+        WaitUntil(
+            [&] {
+              const DeviceSlot& slot = *core().engine.devices.slots()[0];
+              return Held().streams_busy == 0 &&
+                     Held().device_reserved == core().engine.cache.EvictableBytes(slot);
+            },
+            "only evictable memory");
         ASSERT_TRUE(series.Write(change) && series.Receive(&answer))
             << series.Status().error_message();
         ExpectSolved(answer, a_, b_);
