@@ -158,7 +158,7 @@ def solve(
     LinAlgError
         A matrix is singular.
     ValueError, NotImplementedError
-        As in SciPy.
+        Under the conditions of SciPy.
     """
     x = None
     if assume_a in _SERVED:
@@ -217,7 +217,7 @@ def inv(
     check_finite : bool
         Raise ValueError if an element is not finite.
     assume_a, lower
-        As in `solve`.
+        See `solve`.
 
     Returns
     -------

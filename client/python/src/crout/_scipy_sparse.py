@@ -137,7 +137,7 @@ class SuperLU:
         Returns
         -------
         ndarray, shape of rhs
-            Of the matrix's type.
+            The solution, in the matrix's type.
 
         Raises
         ------
