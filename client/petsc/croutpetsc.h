@@ -46,7 +46,7 @@ PetscErrorCode CroutConnectionRestore(CroutConnection* connection);
 typedef struct {
   Mat* matrix;     /* null before CroutGatherMatrix */
   VecScatter move; /* from a distributed vector to `all` */
-  Vec part;        /* distributed, without an array of its own */
+  Vec part;        /* distributed; its array is placed for each column */
   Vec all;         /* on rank 0 all rows, on other ranks none */
   Vec solution;    /* like `all` */
 } CroutGather;

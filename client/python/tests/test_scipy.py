@@ -269,10 +269,11 @@ def test_lost_factors_are_made_again(client, laplacian, regular):
     np.testing.assert_allclose(A @ cs.lu_solve(stack, np.ones(N))[0], 1)
 
 
-def test_the_caller_may_change_the_matrix(client, regular):
+@pytest.mark.parametrize("overwrite_a", [False, True])
+def test_the_caller_may_change_the_matrix(client, regular, overwrite_a):
     A = regular(N)
     before, B = handles(client), A.copy()
-    factors = cs.lu_factor(A)
+    factors = cs.lu_factor(A, overwrite_a)
     A[:] = 0
     for handle in handles(client) - before:
         client.release(handle)

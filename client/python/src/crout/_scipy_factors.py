@@ -59,7 +59,7 @@ def columns_of(b: Array) -> Array:
 
 
 def from_columns(x: Array, shape: tuple[int, ...]) -> Array:
-    """Reverse `_columns`."""
+    """Reverse `columns_of`."""
     if len(shape) <= 2:
         return x
     return np.moveaxis(x.reshape(shape[-2], *shape[:-2], shape[-1]), 0, -2)
@@ -233,7 +233,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     ----------
     a : array_like, shape (..., m, n)
     overwrite_a : bool
-        Keep no copy of `a` while its factor exists: the caller must not change `a`.
+        Ignored: `a` does not change, and the caller may change it afterwards.
     check_finite : bool
         Raise ValueError if an element is not finite.
 
@@ -245,9 +245,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     array = as_checked_array(a, check_finite)
     if array is None or array.ndim < 2 or array.size == 0 or not np.isfinite(array).all():
         return _lu_factor(a, overwrite_a=overwrite_a, check_finite=check_finite)
-    matrix = array.astype(blas_dtype(array))
-    if overwrite_a and array.dtype == matrix.dtype:
-        matrix = array
+    matrix = array.astype(blas_dtype(array))  # a copy, because a lost factor is made again from it
     if matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]:
         solver = _MatrixSolver(matrix)
         info = solver.held.record.info
