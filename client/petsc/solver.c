@@ -380,6 +380,9 @@ static PetscErrorCode SolveMatrix(Mat F, crout_operation operation, Mat B, Mat X
              ((PetscObject)B)->type_name, ((PetscObject)X)->type_name);
   PetscCheck(B != X, PetscObjectComm((PetscObject)F), PETSC_ERR_ARG_IDN,
              "Right-hand sides and solutions must be different matrices");
+  /* MatSolve checks this itself. The server may still have the factor of an earlier matrix. */
+  PetscCheck(!F->factorerrortype, PetscObjectComm((PetscObject)F), PETSC_ERR_MAT_LU_ZRPVT,
+             "Crout: the matrix is singular");
   PetscCall(MatGetSize(B, NULL, &count));
   PetscCall(MatDenseGetLDA(B, &ldb));
   PetscCall(MatDenseGetLDA(X, &ldx));

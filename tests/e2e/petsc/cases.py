@@ -221,6 +221,9 @@ class SolverCases(Case):
         A.assemble()
         ksp.solve(b, x)
         self.assertLess(ksp.getConvergedReason(), 0)
+        # The server still has the factor of the previous matrix.
+        F = ksp.getPC().getFactorMatrix()
+        self.assertEqual(self.assert_error("the matrix is singular", self.check_many, F.matSolve, A), 71)
 
     def test_a_singular_matrix_is_an_error_on_request(self):
         ksp = self.solver(small([[1, 2], [2, 4]]))
