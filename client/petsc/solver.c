@@ -42,6 +42,7 @@ typedef struct {
   PetscInt* position;     /* of entry k of compressed rows in compressed columns, or null */
   PetscInt positions;
   crout_solve_result solved;
+  PetscBool warned; /* of a solution with this factor */
 } Mat_Crout;
 
 static PetscErrorCode OutcomeSet(Outcome* outcome, int code) {
@@ -184,6 +185,7 @@ static PetscErrorCode FactorizeLocal(Mat_Crout* lu, Mat local, PetscBool same, O
   int code;
 
   PetscFunctionBegin;
+  lu->warned = PETSC_FALSE;
   PetscCall(MatGetRowIJ(local, 0, PETSC_FALSE, PETSC_FALSE, &n, &row, &col, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "The matrix has no compressed rows");
   PetscCall(MatSeqAIJGetArrayRead(local, &values));
@@ -294,6 +296,17 @@ static PetscErrorCode SolveLocal(Mat F, crout_operation operation, PetscInt coun
     PetscCall(PetscInfo(F,
                         "Crout: solved %" PetscInt_FMT " systems, backward error %g, warnings %d\n",
                         count, lu->solved.backward_error, (int)lu->solved.warnings));
+    if (!lu->warned &&
+        lu->solved.warnings & (CROUT_WARNING_NOT_ACCURATE | CROUT_WARNING_NEARLY_SINGULAR)) {
+      lu->warned = PETSC_TRUE;
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR,
+                             "Crout: WARNING: a solution may be inaccurate: %s (backward error "
+                             "%g)\n",
+                             lu->solved.warnings & CROUT_WARNING_NOT_ACCURATE
+                                 ? "its backward error is too large"
+                                 : "the matrix may be numerically singular",
+                             lu->solved.backward_error));
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

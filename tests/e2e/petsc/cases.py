@@ -8,10 +8,12 @@ usage: [mpirun -n N] python3 cases.py CLASS -libpetsc LIBRARY [-dll_append LIBRA
 
 import ctypes
 import functools
+import gc
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 import warnings
 
@@ -225,6 +227,24 @@ class SolverCases(Case):
         F = ksp.getPC().getFactorMatrix()
         self.assertEqual(self.assert_error("the matrix is singular", self.check_many, F.matSolve, A), 71)
 
+    def test_a_nearly_singular_matrix_warns_once(self):
+        A = small([[1, 2, 3], [4, 5, 6], [7, 8, 9.000000000000002]])
+        ksp = self.solver(A)
+        b, x = A.createVecs("left"), A.createVecs("right")
+        b.set(1)
+        with tempfile.TemporaryFile() as errors:
+            before = os.dup(2)
+            os.dup2(errors.fileno(), 2)
+            try:
+                for _ in range(2):
+                    ksp.solve(b, x)
+            finally:
+                os.dup2(before, 2)
+                os.close(before)
+            errors.seek(0)
+            text = errors.read().decode()
+        self.assertEqual(text.count("the matrix may be numerically singular"), 1 if WORLD.getRank() == 0 else 0, text)
+
     def test_a_singular_matrix_is_an_error_on_request(self):
         ksp = self.solver(small([[1, 2], [2, 4]]))
         ksp.setErrorIfNotConverged(True)
@@ -372,4 +392,6 @@ class DistributedPythonCases(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=["cases.py", sys.argv[1]])
+    result = unittest.main(argv=["cases.py", sys.argv[1]], exit=False).result
+    gc.collect()  # petsc4py 3.18 crashes at the exit if a Python PC still exists
+    sys.exit(not result.wasSuccessful())
