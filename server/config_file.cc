@@ -19,7 +19,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     const absl::string_view words = absl::StripAsciiWhitespace(line);
     if (words.substr(0, 1) == "[") {
       throw CLI::ConfigError(
-          absl::StrCat("line ", number, ": the file must not have sections. Remove ", words));
+          absl::StrCat("line ", number, ": sections are not supported. Remove ", words));
     }
     const size_t sign = words.find('=');
     if (sign != absl::string_view::npos) {

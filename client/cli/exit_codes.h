@@ -39,9 +39,9 @@ absl::Span<const ExitCode> ExitCodes();
 // The last section of the help of croutctl.
 std::string ExitCodesHelp();
 
-// An error of a local file, or of standard input or output; exits with kFile.
+// An error on a local file, or on standard input or output; exits with kFile.
 absl::Status FileError(absl::string_view text);
-// The same with the message of errno.
+// As above, with the message for `error_number`.
 absl::Status FileErrnoError(int error_number, absl::string_view text);
 bool IsFileError(const absl::Status& status);
 

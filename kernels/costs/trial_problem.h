@@ -22,8 +22,8 @@ double SteadySeconds();
 
 double Median(std::vector<double> values);  // `values` must not be empty.
 
-// A random n x n matrix with entries (parts of complex entries) uniform in (-1, 1), and device
-// memory that suffices for any of the methods.
+// A random n x n matrix, and device memory that suffices for any of the methods. Entries (for
+// complex types, real and imaginary parts) are uniformly distributed in (-1, 1).
 class TrialProblem {
  public:
   static absl::StatusOr<TrialProblem> Create(Device& device, DType dtype, int64_t n,

@@ -77,7 +77,7 @@ class EchelonEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<double, Complex<float>>;
 TYPED_TEST_SUITE(EchelonEmulationTest, Types);
 
-// Among every nine columns, each of the last five columns is the sum of the two columns before it.
+// In each group of nine columns, each of the last five columns is the sum of the two columns before it.
 TYPED_TEST(EchelonEmulationTest, FindsPivotColumnsAndRowSpace) {
   using T = TypeParam;
   constexpr int64_t kRows = 30;
@@ -167,8 +167,8 @@ TYPED_TEST(EchelonEmulationTest, MatchesTheLargestElementOfGaussianElimination) 
   double largest = 0;
   for (int64_t k = 0; k < kRows; ++k) {
     const auto column = a.begin() + k * kRows;
-    const auto larger = [](double x, double y) { return std::abs(x) < std::abs(y); };
-    const int64_t p = std::max_element(column + k, column + kRows, larger) - column;
+    const auto smaller = [](double x, double y) { return std::abs(x) < std::abs(y); };
+    const int64_t p = std::max_element(column + k, column + kRows, smaller) - column;
     for (int64_t j = k; j < kCols; ++j) {
       std::swap(a[k + j * kRows], a[p + j * kRows]);
       largest = std::max(largest, std::abs(a[k + j * kRows]));

@@ -18,7 +18,7 @@
 
 namespace crout::cli {
 
-// Element types of files: those of the contract, and integers for permutations.
+// Element types of files: those of the wire protocol, and integers for permutations.
 enum class Element { kFloat32, kFloat64, kComplex64, kComplex128, kInt64 };
 
 Element ElementOf(Dtype dtype);
@@ -125,7 +125,7 @@ struct SparseArray {
 
   // Source of the matrix; refers to this object.
   MatrixSource Source() const;
-  // SeriesResult.entry_digest of this matrix when a series sends it by Source().
+  // The entry_digest that a series reports if it sends this matrix with Source().
   std::string EntryDigest() const;
   // Converts to another type, as Array::As.
   absl::StatusOr<SparseArray> As(Dtype wanted) &&;

@@ -94,7 +94,7 @@ absl::StatusOr<Banner> ReadBanner(LineReader* lines) {
        lower[3] == "unsigned-integer" || banner.complex || (banner.pattern && banner.coordinate)) &&
       (lower[4] == "general" || lower[4] == "symmetric" || lower[4] == "skew-symmetric" ||
        (lower[4] == "hermitian" && banner.complex));
-  if (!known) return lines->Malformed("unsupported kind of matrix");
+  if (!known) return lines->Malformed("unsupported type of matrix");
   return banner;
 }
 

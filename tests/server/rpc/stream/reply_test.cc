@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests the memory of replies: it is reserved when the header arrives, charged until gRPC has sent
+// Tests how the memory of replies is accounted for: it is reserved when the header arrives, charged until gRPC has sent
 // the reply, and reclaimed from clients that do not read.
 #include <memory>
 #include <string>
@@ -100,7 +100,7 @@ TEST_F(ReplyTest, AStoppedReaderDoesNotDelayTheServersExit) {
   ExpectHeldSoon(idle_);
 }
 
-// A chunk has at most the bytes that the minimum rate transfers in half the idle timeout.
+// A chunk is no larger than the minimum rate can transfer in half the idle timeout.
 TEST_F(ReplyTest, ChunksAreAsLargeAsTheSlowestReaderCanTake) {
   v1::Factor factor;
   constexpr int64_t kLarge = 256;
