@@ -76,9 +76,9 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   if (!config.otlp_endpoint.empty()) {
     CROUT_ASSIGN_OR_RETURN(components->traces_, TraceExporter::Create(config.otlp_endpoint));
   }
-  components->cache_ =
-      std::make_unique<FactorCache>(components->devices_.get(), components->host_memory_.get(),
-                                    components->metrics_.get(), &components->tenant_loads_);
+  components->cache_ = std::make_unique<FactorCache>(
+      components->devices_.get(), components->host_memory_.get(), components->metrics_.get(),
+      &components->tenant_loads_, config.max_pinned_bytes);
   const int cores = config.host_threads > 0 ? config.host_threads
                                             : static_cast<int>(std::thread::hardware_concurrency());
   components->parsers_ = std::make_unique<ThreadPool>(cores);
@@ -199,6 +199,7 @@ ServerState ServerComponents::State() const {
     state.devices.push_back(device);
   }
   state.cache = cache_->tiers();
+  state.pinned_bytes = cache_->pinned_bytes();
   const MemoryBudget& host_budget = devices_->host_budget();
   state.host_memory_limit = static_cast<int64_t>(host_budget.limit());
   state.host_memory_reserved = static_cast<int64_t>(host_budget.reserved());

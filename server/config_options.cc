@@ -356,6 +356,10 @@ void AddLimitOptions(Options& options, Config& config) {
   options.AddDuration("max-lease", config.limits.max_lease, "Longest lease that a client can get");
   options.AddTimeLimit("max-life", config.limits.max_life,
                        "Longest lifetime of a factor since its creation, regardless of use");
+  options.AddBytes(
+      "max-pinned-bytes", config.max_pinned_bytes,
+      "Bytes that the pinned factors of one tenant may have; 0: a quarter of all memory "
+      "budgets. Pinned factors of all tenants use at most half of each budget");
 }
 
 // Adds the time limits of transfers and of the shutdown.

@@ -16,10 +16,12 @@ namespace crout {
 
 inline constexpr std::string_view kReasonQueueFull = "QUEUE_FULL";
 inline constexpr std::string_view kReasonMemoryExhausted = "MEMORY_EXHAUSTED";
+inline constexpr std::string_view kReasonPinLimit = "PIN_LIMIT";
 inline constexpr std::string_view kReasonHandleUnknown = "HANDLE_UNKNOWN";
 inline constexpr std::string_view kReasonHandleExpired = "HANDLE_EXPIRED";
 inline constexpr std::string_view kReasonHandleEvicted = "HANDLE_EVICTED";
 inline constexpr std::string_view kReasonHandleReleased = "HANDLE_RELEASED";
+inline constexpr std::string_view kReasonServerRestarted = "SERVER_RESTARTED";
 inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
 inline constexpr std::string_view kReasonRequestInProgress = "REQUEST_IN_PROGRESS";
 inline constexpr std::string_view kReasonDraining = "DRAINING";

@@ -32,6 +32,7 @@ enum class CacheMiss : uint8_t {
   kOtherTenant,
   kDeviceLost,
   kDataLoss,
+  kRestarted,  // the handle is of another process: an earlier one of this server, or another server
 };
 
 // Reasons for which a factor leaves a tier.

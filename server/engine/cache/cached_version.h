@@ -67,21 +67,23 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   bool has_matrix = false;
   size_t bytes = 0;
 
-  // Changes only while unpinned.
+  // Changes only while no Pin exists.
   DeviceSlot* slot = nullptr;
 
   TierMemory* memory = nullptr;  // the memory that its parts are in
   Reservation reservation;
   // The summary is constant. The parts of a resident or idle version change only under the mutex. A
-  // thread that has pinned or is moving the version reads them without the mutex. While a version
-  // is pinned and not resident, its parts are read and replaced under `promotion`.
+  // thread that has a Pin of the version or moves it reads them without the mutex. While a version
+  // has a Pin and is not resident, its parts are read and replaced under `promotion`.
   Factorization factorization;
   bool resident = true;   // usable by slot->device; otherwise a copy in a memory below
   uint64_t checksum = 0;  // checksum of the copy
 
-  int pins = 0;
+  int pins = 0;  // Pins that exist
+  // Pinned by its tenant (InsertOptions::pin): neither evicted nor moved below.
+  bool pinned = false;
   bool moving = false;                      // selected by an eviction
-  bool used_while_moving = false;           // pinned since `moving` was set; cancels the eviction
+  bool used_while_moving = false;           // since `moving` was set; cancels the eviction
   TenantLoads::Account* account = nullptr;  // counts the bytes; null unless attached
   ListNode<CachedVersion> attached{this};   // position among the attached versions in its memory
   ListNode<CachedVersion> idle{this};       // position among the idle versions in its memory

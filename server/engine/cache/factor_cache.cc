@@ -19,8 +19,11 @@ constexpr double kClaimRetrySeconds = 0.5;
 }  // namespace
 
 FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         TenantLoads* loads)
-    : pool_(pool), events_(events), loads_(loads), store_(pool, host_memory, events, this) {}
+                         TenantLoads* loads, size_t max_pinned_bytes)
+    : pool_(pool),
+      events_(events),
+      loads_(loads),
+      store_(pool, host_memory, events, this, max_pinned_bytes) {}
 
 FactorCache::~FactorCache() = default;
 
@@ -58,6 +61,7 @@ FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, ab
           .device = stored.slot->device->info().name,
           .nnz = stored.nnz,
           .has_matrix = stored.has_matrix,
+          .pinned = stored.pinned,
           .tier = stored.memory->tier,
           .bytes = stored.bytes,
           .create_time = entry.create_time,
@@ -65,13 +69,17 @@ FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, ab
           .timings = stored.timings};
 }
 
-FactorInfo FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
+absl::StatusOr<FactorInfo> FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
   auto entry = std::make_unique<Entry>(options, loads_->Open(options.tenant), WallNow());
   auto stored = MakeVersion(std::move(factor));
+  stored->pinned = options.pin;
   FactorInfo info = Info(*entry, *stored, entry->create_time);
   RequestIds::Node request(entry->tenant, entry->request_id);
   RequestIds::EndedClaim ended;  // destroyed after the lock is released
   MutexLock lock(&store_.mutex());
+  if (options.pin) {
+    CROUT_RETURN_IF_ERROR(store_.CheckPinnable(*stored, entry->account, /*replaced=*/nullptr));
+  }
   Entry& added = handles_.Insert(std::move(entry));
   // Nothing can fail from here on.
   ended = request_ids_.Complete(std::move(request), added.handle);
@@ -110,6 +118,10 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
   CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
   next->handle = handle;
   next->version = entry->stored->version + 1;
+  next->pinned = entry->stored->pinned;
+  if (next->pinned) {
+    CROUT_RETURN_IF_ERROR(store_.CheckPinnable(*next, entry->account, entry->stored.get()));
+  }
   FactorInfo info = Info(*entry, *next, now);
   // Nothing can fail from here on.
   entry->stored.swap(next);
@@ -146,13 +158,22 @@ absl::StatusOr<FactorInfo> FactorCache::Describe(std::string_view tenant,
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Handle& handle,
-                                              absl::Duration lease, Renewal renewal) {
+                                              std::optional<absl::Duration> length, Renewal renewal,
+                                              std::optional<bool> pin) {
   const absl::Time now = WallNow();
   MutexLock lock(&store_.mutex());
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
-  FactorInfo info = Info(*entry, *entry->stored, now);
+  CachedVersion& stored = *entry->stored;
+  if (pin && *pin != stored.pinned) {
+    if (*pin) {
+      CROUT_RETURN_IF_ERROR(store_.CheckPinnable(stored, entry->account, /*replaced=*/nullptr));
+    }
+    store_.SetPinned(stored, *pin);
+  }
+  FactorInfo info = Info(*entry, stored, now);
   handles_.Reschedule(*entry, [&] {
+    const absl::Duration lease = length.value_or(entry->lease);
     const bool lengthen = renewal == Renewal::kLengthen;
     entry->lease = lengthen ? std::max(lease, entry->lease) : lease;
     const absl::Time end = std::min(now + lease, entry->life_end);

@@ -54,6 +54,7 @@ struct FactorInfo {
   std::string device;
   std::optional<int64_t> nnz;
   bool has_matrix = false;
+  bool pinned = false;  // protected from eviction
   Tier tier = Tier::kDevice;
   size_t bytes = 0;
   absl::Time create_time;
@@ -125,9 +126,9 @@ class FactorCache : private TieredStore::Owner {
 
   // All arguments outlive the cache. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` counts each tenant's entries, and their bytes by
-  // tier. Leases use WallNow().
+  // tier. `max_pinned_bytes` is TieredStore's. Leases use WallNow().
   FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-              TenantLoads* loads);
+              TenantLoads* loads, size_t max_pinned_bytes);
   ~FactorCache() override;
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
@@ -135,8 +136,10 @@ class FactorCache : private TieredStore::Owner {
   // If the system is out of memory, Insert, Replace, Acquire, Renew, Release and ClaimRequest throw
   // std::bad_alloc and leave the cache unchanged.
 
-  // Adds a factor. Completes the claim of options.request_id, if there is one.
-  FactorInfo Insert(NewFactor factor, const InsertOptions& options);
+  // Adds a factor. Completes the claim of options.request_id, if there is one. Returns
+  // RESOURCE_EXHAUSTED (reason PIN_LIMIT) if the factor may not be pinned (TieredStore::
+  // CheckPinnable).
+  absl::StatusOr<FactorInfo> Insert(NewFactor factor, const InsertOptions& options);
 
   // Returns the living factor of a request_id. If there is none, claims the id and returns nullopt.
   // ABORTED (reason REQUEST_IN_PROGRESS, with a retry delay) while another call holds the claim. A
@@ -146,7 +149,8 @@ class FactorCache : private TieredStore::Owner {
   RequestIds& request_ids() { return request_ids_; }
 
   // Stores the next version of a handle, atomically. Calls that have pinned the old version
-  // continue to use it. Returns NOT_FOUND under the conditions of Acquire.
+  // continue to use it. A pinned handle stays pinned. Returns NOT_FOUND under the conditions of
+  // Acquire, and RESOURCE_EXHAUSTED like Insert.
   absl::StatusOr<FactorInfo> Replace(std::string_view tenant, const Handle& handle,
                                      NewFactor factor);
 
@@ -156,17 +160,20 @@ class FactorCache : private TieredStore::Owner {
   // Returns NOT_FOUND for a handle that is unknown, expired, evicted, released or owned by another
   // tenant. The status for the owner states the cause with the reason HANDLE_EXPIRED,
   // HANDLE_EVICTED, HANDLE_RELEASED, DEVICE_LOST or DATA_LOSS. For other tenants the reason is
-  // always HANDLE_UNKNOWN.
+  // always HANDLE_UNKNOWN. A handle of another process has the reason SERVER_RESTARTED.
   absl::StatusOr<Pin> Acquire(std::string_view tenant, const Handle& handle);
 
   // Returns the properties of a factor. Does not count as a use. NOT_FOUND under the conditions of
   // Acquire.
   absl::StatusOr<FactorInfo> Describe(std::string_view tenant, const Handle& handle) const;
-  // Sets the length of the lease and restarts it now, limited by the factor's life. kLengthen never
-  // shortens the lease: it leaves a longer length or a later end unchanged. NOT_FOUND under the
-  // conditions of Acquire.
+  // Sets the length of the lease (nullopt: leaves it unchanged) and restarts the lease now, limited
+  // by the factor's life. kLengthen never shortens the lease: it leaves a longer length or a later
+  // end unchanged. NOT_FOUND under the conditions of Acquire. Pins or unpins the factor if `pin` is
+  // set; RESOURCE_EXHAUSTED like Insert, and then nothing changes.
   absl::StatusOr<FactorInfo> Renew(std::string_view tenant, const Handle& handle,
-                                   absl::Duration lease, Renewal renewal = Renewal::kReplace);
+                                   std::optional<absl::Duration> lease,
+                                   Renewal renewal = Renewal::kReplace,
+                                   std::optional<bool> pin = std::nullopt);
   // Removes a factor. Calls that have pinned it continue to use it. NOT_FOUND under the conditions
   // of Acquire.
   absl::Status Release(std::string_view tenant, const Handle& handle);
@@ -188,6 +195,8 @@ class FactorCache : private TieredStore::Owner {
     return store_.CheckReachable(slot, bytes);
   }
   size_t EvictableBytes(const DeviceSlot& slot) const { return store_.EvictableBytes(slot); }
+  // Limit of the pinned bytes of one tenant.
+  size_t max_pinned_bytes() const { return store_.max_pinned_bytes(); }
 
   // Returns the device of the factor, whose memory is freed when the factor ends. Returns NOT_FOUND
   // under the conditions of Acquire.
@@ -200,6 +209,7 @@ class FactorCache : private TieredStore::Owner {
   // Returns the contents of the tiers, indexed by Tier. Does not include replaced and released
   // versions that calls still use.
   TierStates tiers() const { return store_.tiers(); }
+  size_t pinned_bytes() const { return store_.pinned_bytes(); }
   size_t size() const;
 
  private:

@@ -4,6 +4,8 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -14,21 +16,42 @@ constexpr std::string_view kAlphabet = "abcdefghijklmnopqrstuvwxyz234567";
 constexpr size_t kCharacters = 26;  // 130 bits: the last two are zero
 constexpr size_t kBits = 128;
 
-}  // namespace
+constexpr size_t kProcessBytes = 4;
 
-Handle Handle::Random() {
-  Handle handle;
+void FillRandom(uint8_t* bytes, size_t size) {
   size_t filled = 0;
-  while (filled < handle.bits_.size()) {
-    const ssize_t got =
-        getrandom(handle.bits_.data() + filled, handle.bits_.size() - filled, /*flags=*/0);
+  while (filled < size) {
+    const ssize_t got = getrandom(bytes + filled, size - filled, /*flags=*/0);
     if (got > 0) {
       filled += static_cast<size_t>(got);
     } else if (errno != EINTR) {
       std::abort();  // A guessable handle would give access to other clients' factors.
     }
   }
+}
+
+const std::array<uint8_t, kProcessBytes>& ThisProcess() {
+  static const auto process = [] {
+    std::array<uint8_t, kProcessBytes> bytes;
+    FillRandom(bytes.data(), bytes.size());
+    return bytes;
+  }();
+  return process;
+}
+
+}  // namespace
+
+Handle Handle::Random() {
+  Handle handle;
+  const auto& process = ThisProcess();
+  FillRandom(handle.bits_.data(), handle.bits_.size() - process.size());
+  std::copy(process.begin(), process.end(), handle.bits_.end() - process.size());
   return handle;
+}
+
+bool Handle::IsOfThisProcess() const {
+  const auto& process = ThisProcess();
+  return std::equal(process.begin(), process.end(), bits_.end() - process.size());
 }
 
 std::optional<Handle> Handle::Parse(std::string_view text) {

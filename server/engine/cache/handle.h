@@ -13,7 +13,8 @@
 
 namespace crout {
 
-// 128 random bits. As text, 26 characters of lower-case base32 (RFC 4648 alphabet, no padding).
+// 96 random bits, then 32 bits of the process that made the handle. As text, 26 characters of
+// lower-case base32 (RFC 4648 alphabet, no padding).
 class Handle {
  public:
   Handle() = default;  // all zero: no factor
@@ -25,6 +26,10 @@ class Handle {
   static std::optional<Handle> Parse(std::string_view text);
 
   std::string ToString() const;
+
+  // Returns true if Random() of this process returned the handle. The 32 bits of two processes are
+  // random; they are equal with a probability of 2^-32.
+  bool IsOfThisProcess() const;
 
   friend auto operator<=>(const Handle&, const Handle&) = default;
   template <class H>

@@ -46,8 +46,9 @@ absl::StatusOr<HandleTable::Entry*> HandleTable::Find(std::string_view tenant, c
   Entry* const entry = Find(handle);
   const Tombstones::Tombstone* const tombstone = tombstones_.Find(handle);
   if (entry == nullptr && tombstone == nullptr) {
-    *miss = CacheMiss::kUnknown;
-    return UnknownHandleStatus();
+    const bool own = handle.IsOfThisProcess();
+    *miss = own ? CacheMiss::kUnknown : CacheMiss::kRestarted;
+    return own ? UnknownHandleStatus() : OtherProcessStatus();
   }
   if ((entry != nullptr ? entry->tenant : tombstone->tenant) != tenant) {
     *miss = CacheMiss::kOtherTenant;

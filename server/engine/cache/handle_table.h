@@ -36,6 +36,7 @@ struct InsertOptions {
   absl::Duration lease;
   absl::Duration life = absl::InfiniteDuration();  // maximum life of the factor, from now on
   bool listed = true;                              // List() includes the factor
+  bool pin = false;                                // protect the factor from eviction
 };
 
 enum class Renewal : uint8_t { kReplace, kLengthen };

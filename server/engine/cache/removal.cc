@@ -46,9 +46,15 @@ absl::Status RemovedStatus(Removal cause) {
 
 absl::Status UnknownHandleStatus() {
   return WithReason(
-      absl::NotFoundError("no such handle: the tenant has no factor with this handle, or the "
-                          "server was restarted. Factor the matrix again"),
+      absl::NotFoundError(
+          "no such handle: the tenant has no factor with this handle. Factor the matrix again"),
       kReasonHandleUnknown);
+}
+
+absl::Status OtherProcessStatus() {
+  return WithReason(absl::NotFoundError("the factor was lost when the server restarted, or belongs "
+                                        "to another server. Factor the matrix again"),
+                    kReasonServerRestarted);
 }
 
 CacheMiss MissOf(Removal cause) { return TraitsOf(cause).miss; }

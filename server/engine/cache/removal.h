@@ -24,6 +24,8 @@ enum class Removal : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kData
 absl::Status RemovedStatus(Removal cause);
 // Returns NOT_FOUND for all other tenants, and for handles without a tombstone.
 absl::Status UnknownHandleStatus();
+// Returns NOT_FOUND for handles of other processes (Handle::IsOfThisProcess).
+absl::Status OtherProcessStatus();
 
 CacheMiss MissOf(Removal cause);
 CacheEviction EvictionOf(Removal cause);

@@ -83,7 +83,10 @@ TenantLoad TenantLoads::Of(std::string_view tenant) const {
 }
 
 TenantLoad TenantLoads::Copy(const Loads::value_type& load) {
-  TenantLoad copy{.tenant = load.first, .factors = load.second.factors, .calls = load.second.calls};
+  TenantLoad copy{.tenant = load.first,
+                  .factors = load.second.factors,
+                  .pinned_bytes = load.second.pinned_bytes,
+                  .calls = load.second.calls};
   std::copy(load.second.bytes.begin(), load.second.bytes.end(), copy.bytes.begin());
   return copy;
 }

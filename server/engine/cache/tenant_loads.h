@@ -26,6 +26,7 @@ struct TenantLoad {
   std::string tenant;
   int64_t factors = 0;                      // cached factors that List() includes
   std::array<int64_t, kTierCount> bytes{};  // bytes of all cached factors, indexed by Tier
+  int64_t pinned_bytes = 0;                 // bytes of pinned factors
   int64_t calls = 0;                        // calls that have not ended
 };
 
@@ -36,6 +37,7 @@ class TenantLoads {
   struct Load {
     std::atomic<int64_t> factors = 0;
     std::array<std::atomic<int64_t>, kTierCount> bytes{};
+    std::atomic<int64_t> pinned_bytes = 0;
     std::atomic<int64_t> calls = 0;
     size_t accounts = 0;  // guarded by the mutex
   };
@@ -55,6 +57,8 @@ class TenantLoads {
     void AddBytes(Tier tier, int64_t bytes) noexcept {
       load_->second.bytes[static_cast<size_t>(tier)] += bytes;
     }
+    void AddPinnedBytes(int64_t bytes) noexcept { load_->second.pinned_bytes += bytes; }
+    int64_t pinned_bytes() const noexcept { return load_->second.pinned_bytes; }
 
    private:
     friend class TenantLoads;

@@ -43,6 +43,8 @@ struct TierMemory {
   size_t bytes = 0;
   std::list<CachedVersion*> idle;  // least recently used first
   size_t idle_bytes = 0;
+  // Bytes of pinned versions that are in this memory or belong to its device.
+  size_t pinned_bytes = 0;
 };
 
 }  // namespace crout

@@ -54,8 +54,12 @@ uint64_t PartsChecksum(const FactorParts& parts) {
 }  // namespace
 
 TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         Owner* owner)
-    : pool_(pool), events_(events), owner_(owner), memories_(pool->slots().size() + 1) {
+                         Owner* owner, size_t max_pinned_bytes)
+    : pool_(pool),
+      events_(events),
+      owner_(owner),
+      memories_(pool->slots().size() + 1),
+      max_pinned_bytes_(max_pinned_bytes) {
   host().tier = Tier::kHost;
   host().budget = &pool->host_budget();
   host().copy_in = [host_memory](const CachedVersion& from) {
@@ -70,6 +74,52 @@ TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEve
     memory.slot = slot.get();
     memory.budget = slot->budget;
     memory.below = &host();
+  }
+  if (max_pinned_bytes_ > 0) return;
+  for (const TierMemory& memory : memories_) {
+    if (memory.budget != nullptr) max_pinned_bytes_ += memory.budget->limit() / 4;
+  }
+}
+
+absl::Status TieredStore::CheckPinnable(const CachedVersion& version,
+                                        const TenantLoads::Account& account,
+                                        const CachedVersion* replaced) const {
+  if (replaced != nullptr && !replaced->pinned) replaced = nullptr;
+  const auto check = [&](absl::string_view whose, size_t pinned, size_t limit, size_t returned) {
+    if (pinned - returned + version.bytes <= limit) return absl::OkStatus();
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          "the factor has ", version.bytes, " bytes and cannot be pinned: ",
+                          pinned - returned, " bytes ", whose, " are pinned, and the limit is ",
+                          limit, ": release or unpin a factor, or request no pin")),
+                      kReasonPinLimit);
+  };
+  CROUT_RETURN_IF_ERROR(check("of this tenant", static_cast<size_t>(account.pinned_bytes()),
+                              max_pinned_bytes_, replaced != nullptr ? replaced->bytes : 0));
+  for (const TierMemory& memory : memories_) {
+    if (!CountsIn(version, memory)) continue;
+    const size_t returned =
+        replaced != nullptr && CountsIn(*replaced, memory) ? replaced->bytes : 0;
+    CROUT_RETURN_IF_ERROR(
+        check("in its memory", memory.pinned_bytes, memory.budget->limit() / 2, returned));
+  }
+  return absl::OkStatus();
+}
+
+void TieredStore::SetPinned(CachedVersion& version, bool pinned) noexcept {
+  CountPinned(version, -1);
+  version.pinned = pinned;
+  CountPinned(version, +1);
+  version.used_while_moving = true;  // cancels an eviction that has selected the version
+  ReleaseIfUnused(version);
+}
+
+void TieredStore::CountPinned(const CachedVersion& version, int sign) noexcept {
+  if (!version.pinned || version.account == nullptr) return;
+  version.account->AddPinnedBytes(sign * static_cast<int64_t>(version.bytes));
+  pinned_bytes_ += static_cast<size_t>(sign) * version.bytes;
+  for (TierMemory& memory : memories_) {
+    if (!CountsIn(version, memory)) continue;
+    memory.pinned_bytes += static_cast<size_t>(sign) * version.bytes;
   }
 }
 
@@ -97,7 +147,11 @@ ChargedMemory TieredStore::Detach(CachedVersion& version) noexcept {
 void TieredStore::Pin(CachedVersion& version) {
   if (!version.resident && version.pins == 0 && !version.slot->device->healthy()) {
     // If no device is healthy, the copy stays, and the call fails when its job would run.
-    if (auto slot = pool_->Choose(""); slot.ok()) version.slot = *slot;
+    if (auto slot = pool_->Choose(""); slot.ok()) {
+      CountPinned(version, -1);
+      version.slot = *slot;
+      CountPinned(version, +1);
+    }
   }
   RemoveFromIdle(version);
   ++version.pins;
@@ -114,10 +168,12 @@ void TieredStore::AddToMemory(CachedVersion& version) noexcept {
   version.attached.Link(memory.versions);
   memory.bytes += version.bytes;
   version.account->AddBytes(memory.tier, static_cast<int64_t>(version.bytes));
+  CountPinned(version, +1);
 }
 
 void TieredStore::RemoveFromMemory(CachedVersion& version) noexcept {
   RemoveFromIdle(version);
+  CountPinned(version, -1);
   TierMemory& memory = *version.memory;
   version.attached.Unlink(memory.versions);
   memory.bytes -= version.bytes;
@@ -142,6 +198,7 @@ ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
             .parts = std::move(version.factorization.parts),
             .record = RemoveRecord(version)};
   }
+  if (version.pinned) return {};
   TierMemory& memory = *version.memory;
   version.idle.Link(memory.idle);
   memory.idle_bytes += version.bytes;
@@ -343,6 +400,11 @@ absl::Status TieredStore::CheckHostCopy(CachedVersion& version) {
       absl::DataLossError(
           "the stored copy of the factor is corrupt and was dropped. Factor the matrix again"),
       kReasonDataLoss);
+}
+
+size_t TieredStore::pinned_bytes() const {
+  MutexLock lock(&mutex_);
+  return pinned_bytes_;
 }
 
 TierStates TieredStore::tiers() const {

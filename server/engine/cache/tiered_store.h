@@ -55,8 +55,10 @@ class TieredStore {
   };
 
   // All arguments outlive the store. `host_memory` allocates the copies of the host tier, which are
-  // charged to the pool's host budget.
-  TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events, Owner* owner);
+  // charged to the pool's host budget. `max_pinned_bytes` limits the pinned bytes of one tenant; 0:
+  // a quarter of all budgets.
+  TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events, Owner* owner,
+              size_t max_pinned_bytes);
   TieredStore(const TieredStore&) = delete;  // Its mutex guards other objects.
   TieredStore& operator=(const TieredStore&) = delete;
 
@@ -68,6 +70,19 @@ class TieredStore {
   // Returns the memory of the slot's device. A new version is in it.
   TierMemory& MemoryOf(const DeviceSlot& slot) { return memories_[IndexOf(slot)]; }
   const TierMemory& MemoryOf(const DeviceSlot& slot) const { return memories_[IndexOf(slot)]; }
+  // Largest number of bytes of a tenant's pinned versions.
+  size_t max_pinned_bytes() const { return max_pinned_bytes_; }
+  // Returns RESOURCE_EXHAUSTED (reason PIN_LIMIT) if the version may not be pinned: its tenant, to
+  // which `account` belongs, would have more than max_pinned_bytes() pinned, or more than half of
+  // the budget of the version's memory or device would be pinned. `replaced` may be null; a pinned
+  // version there no longer counts.
+  absl::Status CheckPinnable(const CachedVersion& version, const TenantLoads::Account& account,
+                             const CachedVersion* replaced) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Pins or unpins an attached version. A pinned version is neither evicted nor moved below.
+  // Requires CheckPinnable().
+  void SetPinned(CachedVersion& version, bool pinned) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns true if the version was lost with its device.
   static bool IsLost(const CachedVersion& version);
 
@@ -117,6 +132,8 @@ class TieredStore {
 
   // Returns the number and the bytes of the attached versions.
   TierStates tiers() const;
+  // Returns the bytes of the pinned versions.
+  size_t pinned_bytes() const;
 
  private:
   // Index in memories_ of the memory of the slot's device.
@@ -125,6 +142,14 @@ class TieredStore {
   }
   TierMemory& host() { return memories_.front(); }
 
+  // Returns true if the bytes of the version, when it is pinned, count in `memory`: the memory of
+  // the version, or of its device, to which the next use moves it.
+  bool CountsIn(const CachedVersion& version, const TierMemory& memory) const {
+    return &memory == version.memory || &memory == &MemoryOf(*version.slot);
+  }
+  // Adds the bytes of the version, or subtracts them for `sign` -1, if it is pinned and attached.
+  void CountPinned(const CachedVersion& version, int sign) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddToMemory(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFromMemory(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the version to the memory `to`. Exchanges its reservation and parts with those of `copy`.
@@ -168,11 +193,13 @@ class TieredStore {
   Owner* const owner_;
   // Host memory, then the memory of each device.
   std::deque<TierMemory> memories_;
+  size_t max_pinned_bytes_;
 
   mutable Mutex mutex_;
   // Versions with an iteration record, oldest first.
   std::list<CachedVersion*> records_ ABSL_GUARDED_BY(mutex_);
   size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them
+  size_t pinned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace crout

@@ -156,7 +156,7 @@ absl::StatusOr<FactorInfo> Series::StoreFactor(NewFactor factor) {
   if (factor_ && engine_.cache.Describe(insert_.tenant, *factor_).ok()) {
     return engine_.cache.Replace(insert_.tenant, *factor_, std::move(factor));
   }
-  FactorInfo info = engine_.cache.Insert(std::move(factor), insert_);
+  CROUT_ASSIGN_OR_RETURN(FactorInfo info, engine_.cache.Insert(std::move(factor), insert_));
   factor_ = info.handle;
   return info;
 }
@@ -171,7 +171,9 @@ void Series::StoreEntry(std::optional<Handle>& handle, NewFactor part) {
   options.tenant = insert_.tenant;
   options.lease = entry_lease_;
   options.listed = false;
-  handle = engine_.cache.Insert(std::move(part), options).handle;
+  const absl::StatusOr<FactorInfo> inserted = engine_.cache.Insert(std::move(part), options);
+  handle.reset();
+  if (inserted.ok()) handle = inserted->handle;
 }
 
 void Series::ReleaseEntry(std::optional<Handle>& handle) {

@@ -127,8 +127,9 @@ inline constexpr std::array<std::string_view, 2> kSeriesFactorNames = {"old", "n
 inline constexpr std::array<std::string_view, 2> kCacheTierNames = {"device", "host"};
 
 // Label `reason` of crout_cache_misses_total: CacheMiss.
-inline constexpr std::array<std::string_view, 7> kCacheMissNames = {
-    "unknown", "expired", "evicted", "released", "other_tenant", "device_lost", "data_loss"};
+inline constexpr std::array<std::string_view, 8> kCacheMissNames = {
+    "unknown",      "expired",     "evicted",   "released",
+    "other_tenant", "device_lost", "data_loss", "restarted"};
 
 // Label `reason` of crout_cache_evictions_total: CacheEviction.
 inline constexpr std::array<std::string_view, 6> kCacheEvictionNames = {

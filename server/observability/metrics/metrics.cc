@@ -192,6 +192,9 @@ void Metrics::RegisterCache() {
   cache_bytes_ = AddEach(
       AddGauges(*registry_, "crout_cache_bytes", "Bytes of the factors in the cache, by tier."),
       "tier", kCacheTierNames, {});
+  cache_pinned_bytes_ = &AddGauges(*registry_, "crout_cache_pinned_bytes",
+                                   "Bytes of the factors that are pinned in the cache.")
+                             .Add({});
   cache_hits_ = AddEach(AddCounters(*registry_, "crout_cache_hits_total",
                                     "Lookups of a handle that found the factor, by tier."),
                         "tier", kCacheTierNames, {});
@@ -399,6 +402,7 @@ std::vector<NamedGpu> Metrics::RefreshGauges() const {
     cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
     cache_bytes_[tier]->Set(static_cast<double>(state.cache[tier].bytes));
   }
+  cache_pinned_bytes_->Set(static_cast<double>(state.pinned_bytes));
   host_memory_limit_->Set(static_cast<double>(state.host_memory_limit));
   host_memory_reserved_->Set(static_cast<double>(state.host_memory_reserved));
   call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));

@@ -191,6 +191,7 @@ class Metrics : public CacheEvents {
   prometheus::Histogram* promotion_duration_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_entries_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_bytes_;
+  prometheus::Gauge* cache_pinned_bytes_;
   prometheus::Gauge* host_memory_limit_;
   prometheus::Gauge* host_memory_reserved_;
   prometheus::Gauge* connections_open_;

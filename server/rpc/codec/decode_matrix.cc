@@ -209,7 +209,8 @@ absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options
                         .name = options.name(),
                         .request_id = options.request_id(),
                         .lease = absl::ZeroDuration(),
-                        .life = limits.max_life};
+                        .life = limits.max_life,
+                        .pin = options.pin()};
   CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "cache.lease", limits));
   return decoded;
 }

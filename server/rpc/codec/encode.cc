@@ -20,6 +20,7 @@ void EncodeCached(const FactorInfo& info, v1::Factor* factor) {
   factor->set_handle(info.handle.ToString());
   factor->set_name(info.name);
   factor->set_has_matrix(info.has_matrix);
+  factor->set_pinned(info.pinned);
   factor->set_tier(info.tier == Tier::kDevice ? v1::TIER_DEVICE : v1::TIER_HOST);
   factor->set_bytes(static_cast<int64_t>(info.bytes));
   *factor->mutable_create_time() = EncodeTime(info.create_time);

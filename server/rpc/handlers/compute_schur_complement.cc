@@ -56,12 +56,13 @@ class SchurHandler final
     if (complement.summary) {
       ObserveComplement(call_.core(), call_.observed(), leading, *complement.summary);
     }
-    v1::ComputeSchurComplementResponse head;
     // The factor is inserted into the cache, or dropped and only described.
-    *head.mutable_factor() = EncodeFactor(
-        call_, answer.keeps_factor
-                   ? call_.core().engine.cache.Insert(std::move(answer.factor), insert_)
-                   : DescribeDropped(std::move(answer.factor)));
+    const absl::StatusOr<FactorInfo> factor =
+        answer.keeps_factor ? call_.core().engine.cache.Insert(std::move(answer.factor), insert_)
+                            : DescribeDropped(std::move(answer.factor));
+    if (!factor.ok()) return call_.End(factor.status());
+    v1::ComputeSchurComplementResponse head;
+    *head.mutable_factor() = EncodeFactor(call_, *factor);
     if (leading.info > 0) {
       return call_.SendAndEnd(std::move(head),
                               WithReason(absl::FailedPreconditionError(absl::StrCat(

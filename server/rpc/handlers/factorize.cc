@@ -72,9 +72,9 @@ class IdempotentHandler : public JobHandler<FactorResult, v1::FactorizeResponse>
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) = 0;
 
   // Inserts the new factor into the cache and completes the claim.
-  FactorInfo Insert(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    FactorInfo info = call_.core().engine.cache.Insert(std::move(factor), insert_);
-    if (claim_) claim_->Complete();
+  absl::StatusOr<FactorInfo> Insert(NewFactor factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    absl::StatusOr<FactorInfo> info = call_.core().engine.cache.Insert(std::move(factor), insert_);
+    if (info.ok() && claim_) claim_->Complete();
     return info;
   }
 
@@ -180,8 +180,9 @@ class FactorizeHandler final : public IdempotentHandler {
 
   void Reply(FactorResult result) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     ObserveFactor(call_, result.factor);
-    EndWithFactor<v1::FactorizeResponse>(call_, Insert(std::move(result.factor)),
-                                         std::move(result.figures));
+    const absl::StatusOr<FactorInfo> info = Insert(std::move(result.factor));
+    if (!info.ok()) return call_.End(info.status());
+    EndWithFactor<v1::FactorizeResponse>(call_, *info, std::move(result.figures));
   }
 
   // Answers asynchronously for a batch, because the figures of the members must first be copied

@@ -48,10 +48,13 @@ class FactorizeAndSolveHandler final
   }
 
   // Caches the factor if the request asks for it, and returns its description.
-  v1::Factor Store(NewFactor factor, bool has_factor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+  absl::StatusOr<v1::Factor> Store(NewFactor factor, bool has_factor)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     ObserveFactor(call_, factor);
     if (insert_) {
-      return EncodeFactor(call_, call_.core().engine.cache.Insert(std::move(factor), *insert_));
+      CROUT_ASSIGN_OR_RETURN(const FactorInfo info,
+                             call_.core().engine.cache.Insert(std::move(factor), *insert_));
+      return EncodeFactor(call_, info);
     }
     v1::Factor dropped = EncodeFactor(call_, DescribeDropped(std::move(factor)));
     if (!has_factor) {  // These fields describe factors.
@@ -63,7 +66,9 @@ class FactorizeAndSolveHandler final
 
   void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     Response head;
-    *head.mutable_factor() = Store(std::move(answer.factor), answer.has_factor);
+    absl::StatusOr<v1::Factor> factor = Store(std::move(answer.factor), answer.has_factor);
+    if (!factor.ok()) return call_.End(factor.status());
+    *head.mutable_factor() = *std::move(factor);
     if (!answer.solution) return call_.SendAndEnd(std::move(head), answer.unsolved);
     const Solution& solution = *answer.solution;
     const v1::SolveResult result =

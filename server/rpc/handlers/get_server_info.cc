@@ -45,6 +45,7 @@ void DescribeTenant(const TenantLoad& load, v1::TenantLoad* described) {
   described->set_device_bytes(load.bytes[static_cast<size_t>(Tier::kDevice)]);
   described->set_host_bytes(load.bytes[static_cast<size_t>(Tier::kHost)]);
   described->set_calls(load.calls);
+  described->set_pinned_bytes(load.pinned_bytes);
 }
 
 }  // namespace
@@ -79,6 +80,7 @@ absl::Status GetServerInfo(ServerCore& core, const Scope& scope,
   }
   limits->set_upload_min_rate(static_cast<int64_t>(transfer.min_rate));
   limits->set_queue_capacity(static_cast<int32_t>(core.limits.queue_capacity));
+  limits->set_max_pinned_bytes(static_cast<int64_t>(core.engine.cache.max_pinned_bytes()));
   response->set_cached_factors(static_cast<int64_t>(core.engine.cache.size()));
   response->set_host_budget_bytes(static_cast<int64_t>(core.engine.devices.host_budget().limit()));
   response->set_host_reserved_bytes(

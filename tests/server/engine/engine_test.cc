@@ -107,7 +107,7 @@ class EngineTest : public ::testing::Test {
     auto created = DevicePool::Create(std::move(devices), pool);
     ASSERT_OK(created);
     devices_ = *std::move(created);
-    cache_.emplace(devices_.get(), &host_memory_, &events_, &loads_);
+    cache_.emplace(devices_.get(), &host_memory_, &events_, &loads_, /*max_pinned_bytes=*/0);
     batcher_.emplace(events_, host_memory_);
     engine_.reset(new Engine{.limits = {.batching_max_order = 0},
                              .devices = *devices_,
@@ -289,7 +289,7 @@ TEST_F(EngineTest, FactorsAndSolvesABatch) {
   ASSERT_OK_AND_ASSIGN(FactorResult made, RunJob(*plan, {Raw(sizes) + values}));
   ASSERT_NE(made.figures, nullptr);
   EXPECT_EQ(made.figures->bytes.size(), 2 * BatchFigures::kSentBytesPerMember);
-  const FactorInfo factor = cache_->Insert(std::move(made.factor), Options());
+  ASSERT_OK_AND_ASSIGN(const FactorInfo factor, cache_->Insert(std::move(made.factor), Options()));
   EXPECT_EQ(factor.summary.kind(), FactorKind::kBatch);
   EXPECT_EQ(factor.summary.batch->extent.members, 2);
 

@@ -17,6 +17,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/auth/token.h"
+#include "server/engine/cache/handle.h"
 #include "tests/server/rpc/fixture.h"
 #include "tests/server/scrape.h"
 
@@ -237,6 +238,23 @@ TEST_F(IdentityTest, WithoutPermissionToReleaseALeaseCanOnlyGrow) {
   EXPECT_LT(renew("a", 100), end);
 }
 
+TEST_F(IdentityTest, WithoutPermissionToFactorNothingCanBePinned) {
+  StartWithIdentities(both_);
+  v1::Factor factor;
+  ASSERT_TRUE(FactorizeAs(ContextOf("a", "two").get(), &factor).ok());
+  const auto pin = [&](const std::string& token, bool pinned) {
+    v1::RenewLeaseRequest request;
+    request.set_handle(factor.handle());
+    request.set_pin(pinned);
+    v1::RenewLeaseResponse response;
+    return stub().RenewLease(ContextOf(token, "two").get(), request, &response);
+  };
+  EXPECT_EQ(pin("b", true).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(pin("a", true).ok());
+  EXPECT_EQ(pin("b", false).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_TRUE(pin("a", false).ok());
+}
+
 TEST_F(IdentityTest, LoadsOfOtherTenantsAreTheAdmins) {
   StartWithIdentities(both_ + "[root]\n" + LineOf("r") + "tenants = *\nroles = admin\n");
   v1::Factor factor;
@@ -272,7 +290,7 @@ TEST_F(IdentityTest, TenantsAreThoseOfTheIdentity) {
   v1::Factor factor;
   ASSERT_TRUE(FactorizeAs(ContextOf("a").get(), &factor).ok());
   const grpc::Status other = Release(ContextOf("a", "two").get(), factor.handle());
-  const grpc::Status none = Release(ContextOf("a", "two").get(), std::string(26, 'y'));
+  const grpc::Status none = Release(ContextOf("a", "two").get(), Handle::Random().ToString());
   EXPECT_EQ(other.error_code(), grpc::StatusCode::NOT_FOUND) << "its own tenant is the first";
   EXPECT_EQ(other.error_message(), none.error_message());
   EXPECT_EQ(ReasonIn(other), ReasonIn(none));

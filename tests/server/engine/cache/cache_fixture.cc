@@ -63,7 +63,8 @@ void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
   auto pool = DevicePool::Create(std::move(devices), options);
   ASSERT_OK(pool);
   pool_ = *std::move(pool);
-  cache_ = std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get(), &loads_);
+  cache_ = std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get(), &loads_,
+                                         /*max_pinned_bytes=*/3 * kUnit);
 }
 
 absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index) {
@@ -84,7 +85,9 @@ Handle CacheTest::Put(char fill, size_t bytes, size_t slot_index, InsertOptions 
   if (!factor.ok()) return {};
   if (options.tenant.empty()) options.tenant = kTenant;
   if (options.lease == absl::ZeroDuration()) options.lease = absl::Hours(1);
-  return cache_->Insert(*std::move(factor), options).handle;
+  const absl::StatusOr<FactorInfo> inserted = cache_->Insert(*std::move(factor), options);
+  EXPECT_OK(inserted);
+  return inserted.ok() ? inserted->handle : Handle();
 }
 
 absl::StatusOr<char> CacheTest::Use(const Handle& handle, bool* promoted) {

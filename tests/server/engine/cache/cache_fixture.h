@@ -71,7 +71,8 @@ class CacheTest : public ::testing::Test {
   // daemon do. The cache charges `bytes` for it, including the bytes of the entry. Returns
   // RESOURCE_EXHAUSTED if they do not fit.
   absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0);
-  // Makes and inserts a factor, with a lease of an hour by default. Fails the test on error.
+  // Makes and inserts a factor, with a lease of an hour by default. Fails the test on error. A
+  // tenant may pin 3 units.
   Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});
 
   // Uses the factor and returns the byte that fills it, or '!' if not all bytes are equal. If

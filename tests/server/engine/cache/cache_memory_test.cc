@@ -108,7 +108,9 @@ TEST_F(CacheMemoryTest, Insert) {
             ASSERT_OK(made);
             factor = *std::move(made);
           },
-          [&] { cache_->Insert(std::move(factor), Options("a request id, not short either")); },
+          [&] {
+            EXPECT_OK(cache_->Insert(std::move(factor), Options("a request id, not short either")));
+          },
           [&] {
             factor = {};
             EXPECT_EQ(ReadState(), before);
@@ -134,7 +136,7 @@ TEST_F(CacheMemoryTest, InsertWithAClaimedRequestId) {
             ASSERT_OK(made);
             factor = *std::move(made);
           },
-          [&] { cache_->Insert(std::move(factor), Options(id)); },
+          [&] { EXPECT_OK(cache_->Insert(std::move(factor), Options(id))); },
           [&] {
             factor = {};
             EXPECT_EQ(ReadState(), before);

@@ -41,7 +41,8 @@ class CacheSolveTest : public CacheTest {
     InsertOptions options;
     options.tenant = kTenant;
     options.lease = absl::Hours(1);
-    return cache_->Insert(std::move(factor), options).handle;
+    CROUT_ASSIGN_OR_RETURN(const FactorInfo info, cache_->Insert(std::move(factor), options));
+    return info.handle;
   }
 
   // Solves and checks the solution. Returns true if the factor was promoted from host memory.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs all cache operations concurrently: acquire, use, download, release, replace, evict and
+// Runs all cache operations concurrently: acquire, use, download, release, replace, pin, evict and
 // sweep. Each use must see one complete version, and no memory may leak. Intended for
 // ThreadSanitizer.
 #include <atomic>
@@ -76,12 +76,13 @@ class CacheStressTest : public CacheTest {
     switch (random() % 8) {
       case 0:
         if (auto factor = TryMake(random)) {
-          SetHandle(i, cache_
-                           ->Insert(*std::move(factor), {.tenant = std::string(kTenant),
-                                                         .name = "",
-                                                         .request_id = "",
-                                                         .lease = absl::Hours(1)})
-                           .handle);
+          const auto inserted = cache_->Insert(*std::move(factor), {.tenant = std::string(kTenant),
+                                                                    .name = "",
+                                                                    .request_id = "",
+                                                                    .lease = absl::Hours(1),
+                                                                    .pin = random() % 4 == 0});
+          if (!inserted.ok()) return;  // too much is pinned
+          SetHandle(i, inserted->handle);
           cache_->Release(kTenant, handle).IgnoreError();
         }
         return;
@@ -99,6 +100,11 @@ class CacheStressTest : public CacheTest {
       }
       case 3:
         ReadOne(handle);
+        return;
+      case 4:
+        cache_->Renew(kTenant, handle, std::nullopt, Renewal::kReplace, random() % 2 == 0)
+            .status()
+            .IgnoreError();
         return;
       default:
         UseOne(handle);
@@ -134,6 +140,7 @@ TEST_F(CacheStressTest, ConcurrentUsesSeeWholeFactorsAndLeakNothing) {
   Advance(absl::Hours(2));
   Sweep();
   EXPECT_EQ(cache_->size(), 0u);
+  EXPECT_EQ(cache_->pinned_bytes(), 0u);
   EXPECT_EQ(slot().budget->reserved(), 0u);
   EXPECT_EQ(pool_->host_budget().reserved(), 0u);
   EXPECT_EQ(device().counting_memory().live_bytes(), 0u);

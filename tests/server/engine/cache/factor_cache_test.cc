@@ -48,9 +48,11 @@ TEST_F(FactorCacheTest, DescribesAnInsertedFactor) {
   factor.nnz = 17;
   factor.timings.factor = 0.5;
   const absl::Time start = WallNow();
-  const FactorInfo info = cache_->Insert(
-      std::move(factor),
-      {.tenant = "alice", .name = "heat", .request_id = "", .lease = absl::Minutes(10)});
+  ASSERT_OK_AND_ASSIGN(
+      const FactorInfo info,
+      cache_->Insert(
+          std::move(factor),
+          {.tenant = "alice", .name = "heat", .request_id = "", .lease = absl::Minutes(10)}));
   ASSERT_OK_AND_ASSIGN(const FactorInfo again, cache_->Describe(kTenant, info.handle));
   for (const FactorInfo& i : {info, again}) {
     EXPECT_EQ(i.tenant, "alice");
@@ -77,8 +79,9 @@ TEST_F(FactorCacheTest, ReservesOnlyTheBytesOfTheFactor) {
   auto more = factor.slot->budget->TryReserve(2 * kUnit);
   ASSERT_TRUE(more);
   factor.reservation.Absorb(*std::move(more));
-  cache_->Insert(std::move(factor),
-                 {.tenant = "alice", .name = "", .request_id = "", .lease = absl::Hours(1)});
+  ASSERT_OK(
+      cache_->Insert(std::move(factor),
+                     {.tenant = "alice", .name = "", .request_id = "", .lease = absl::Hours(1)}));
   EXPECT_EQ(DeviceUnits(), 1u);
 }
 
@@ -246,9 +249,10 @@ TEST_F(FactorCacheTest, FactorsWithoutACopyAreLostWithTheirDevice) {
 
 TEST_F(FactorCacheTest, EmptyFactorsAreCached) {
   ASSERT_OK_AND_ASSIGN(NewFactor factor, Make('\0', FactorCache::kEntryBytes));
-  const FactorInfo info =
+  ASSERT_OK_AND_ASSIGN(
+      const FactorInfo info,
       cache_->Insert(std::move(factor),
-                     {.tenant = "alice", .name = "", .request_id = "", .lease = absl::Hours(1)});
+                     {.tenant = "alice", .name = "", .request_id = "", .lease = absl::Hours(1)}));
   EXPECT_TRUE(info.has_matrix);
   EXPECT_EQ(info.bytes, FactorCache::kEntryBytes);
   EXPECT_OK(Touch(info.handle));

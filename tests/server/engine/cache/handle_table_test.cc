@@ -57,6 +57,7 @@ TEST_F(HandleTableTest, OnlyTheOwnerGetsTheCauseOfARemoval) {
   EXPECT_TRUE(IsFound(handle, "a", start_));
   EXPECT_EQ(MissAt(handle, "b", start_), CacheMiss::kOtherTenant);
   EXPECT_EQ(MissAt(Handle::Random(), "a", start_), CacheMiss::kUnknown);
+  EXPECT_EQ(MissAt(Handle(), "a", start_), CacheMiss::kRestarted) << "of another process";
   table_.Remove(handle, Removal::kEvicted);
   EXPECT_EQ(MissAt(handle, "a", start_), CacheMiss::kEvicted);
   EXPECT_EQ(MissAt(handle, "b", start_), CacheMiss::kOtherTenant);

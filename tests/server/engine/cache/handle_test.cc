@@ -32,6 +32,13 @@ TEST(HandleTest, ConvertsToAndFromText) {
   EXPECT_NE(*ones, Handle());
 }
 
+TEST(HandleTest, NamesItsProcess) {
+  EXPECT_TRUE(Handle::Random().IsOfThisProcess());
+  std::string other = Handle::Random().ToString();
+  other[20] = other[20] == 'a' ? 'b' : 'a';  // 5 of the last 32 bits
+  EXPECT_FALSE(Handle::Parse(other)->IsOfThisProcess());
+}
+
 TEST(HandleTest, RefusesEverythingElse) {
   const std::string good = Handle::Random().ToString();
   EXPECT_FALSE(Handle::Parse("").has_value());

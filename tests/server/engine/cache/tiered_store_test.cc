@@ -26,6 +26,13 @@ class TieredStoreTest : public CacheTest {
  protected:
   ~TieredStoreTest() override { host_memory_.gate().Open(); }
 
+  static InsertOptions Pinned(absl::Duration lease = absl::Hours(1)) {
+    InsertOptions options;
+    options.lease = lease;
+    options.pin = true;
+    return options;
+  }
+
   double Evictions(const char* tier, const char* reason) {
     return Metric(std::string("crout_cache_evictions_total{reason=\"") + reason + "\",tier=\"" +
                   tier + "\"}");
@@ -103,7 +110,8 @@ TEST_F(TieredStoreTest, AFactorThatCannotBeCopiedIsEvictedAtOnce) {
   InsertOptions options;
   options.tenant = kTenant;
   options.lease = absl::Hours(1);
-  const Handle a = cache_->Insert(std::move(factor), options).handle;
+  ASSERT_OK_AND_ASSIGN(const FactorInfo inserted, cache_->Insert(std::move(factor), options));
+  const Handle a = inserted.handle;
   EXPECT_THAT(Use(a), HoldsChar('a'));
   const Handle c = Put('c', 2 * kUnit);
   EXPECT_EQ(ReasonGone(a), kReasonHandleEvicted);
@@ -143,6 +151,79 @@ TEST_F(TieredStoreTest, PinnedFactorsStay) {
   EXPECT_OK(cache_->ReserveOnDevice(slot(), 2 * kUnit));
   EXPECT_EQ(TierOf(a), Tier::kDevice);
   EXPECT_EQ(TierOf(b), Tier::kHost);
+}
+
+TEST_F(TieredStoreTest, AFactorThatItsTenantPinnedIsNeitherMovedNorEvicted) {
+  Start(/*device_units=*/4, /*host_units=*/1);
+  const Handle pinned = Put('p', kUnit, 0, Pinned());
+  EXPECT_TRUE(cache_->Describe(kTenant, pinned)->pinned);
+  EXPECT_EQ(cache_->pinned_bytes(), kUnit);
+  EXPECT_EQ(loads_.Of(kTenant).pinned_bytes, static_cast<int64_t>(kUnit));
+  for (int i = 0; i < 8; ++i) Put('x');
+  EXPECT_EQ(TierOf(pinned), Tier::kDevice);
+  EXPECT_EQ(cache_->ReserveOnDevice(slot(), 4 * kUnit).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  // It becomes idle again, and thus the next to move.
+  ASSERT_OK(cache_->Renew(kTenant, pinned, std::nullopt, Renewal::kReplace, /*pin=*/false));
+  EXPECT_EQ(cache_->pinned_bytes(), 0);
+  EXPECT_OK(cache_->ReserveOnDevice(slot(), 4 * kUnit));
+  EXPECT_EQ(loads_.Of(kTenant).pinned_bytes, 0);
+}
+
+TEST_F(TieredStoreTest, PinsAreLimitedForATenantAndInEachMemory) {
+  Start(/*device_units=*/8, /*host_units=*/8);
+  const auto pin = [&](std::string_view tenant, size_t units) {
+    InsertOptions options = Pinned();
+    options.tenant = tenant;
+    absl::StatusOr<NewFactor> factor = Make('a', units * kUnit);
+    if (!factor.ok()) return absl::StatusOr<FactorInfo>(factor.status());
+    return cache_->Insert(*std::move(factor), options);
+  };
+  ASSERT_OK_AND_ASSIGN(const FactorInfo first, pin(kTenant, 2));
+  const absl::Status tenant = pin(kTenant, 2).status();
+  EXPECT_EQ(tenant.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(ReasonOf(tenant), Optional(std::string(kReasonPinLimit)));
+  EXPECT_OK(pin(kTenant, 1));
+  EXPECT_OK(pin("bob", 1));
+  const absl::Status memory = pin("carol", 1).status();  // half of the device's memory is pinned
+  EXPECT_THAT(ReasonOf(memory), Optional(std::string(kReasonPinLimit)));
+  ASSERT_OK(cache_->Release(kTenant, first.handle));
+  EXPECT_OK(pin("carol", 1));
+  EXPECT_EQ(cache_->pinned_bytes(), 3 * kUnit);
+}
+
+TEST_F(TieredStoreTest, APinSurvivesAReplacementWithinItsLimit) {
+  Start(/*device_units=*/8, /*host_units=*/8);
+  const Handle handle = Put('a', kUnit, 0, Pinned());
+  ASSERT_OK_AND_ASSIGN(NewFactor next, Make('b', 3 * kUnit));
+  ASSERT_OK_AND_ASSIGN(const FactorInfo info, cache_->Replace(kTenant, handle, std::move(next)));
+  EXPECT_TRUE(info.pinned);
+  EXPECT_EQ(cache_->pinned_bytes(), 3 * kUnit);
+  ASSERT_OK_AND_ASSIGN(next, Make('c', 4 * kUnit));
+  EXPECT_THAT(ReasonOf(cache_->Replace(kTenant, handle, std::move(next)).status()),
+              Optional(std::string(kReasonPinLimit)));
+  EXPECT_THAT(Use(handle), HoldsChar('b')) << "the old version stays";
+}
+
+TEST_F(TieredStoreTest, APinnedFactorEndsWithItsLease) {
+  Start(/*device_units=*/4, /*host_units=*/1);
+  const Handle handle = Put('p', kUnit, 0, Pinned(absl::Minutes(1)));
+  Advance(absl::Minutes(2));
+  Sweep();
+  EXPECT_EQ(ReasonGone(handle), kReasonHandleExpired);
+  EXPECT_EQ(cache_->pinned_bytes(), 0);
+}
+
+TEST_F(TieredStoreTest, APinCancelsAnEvictionInProgress) {
+  Start(/*device_units=*/2, /*host_units=*/2);
+  const Handle a = Put('a');
+  host_memory_.gate().Close();
+  std::jthread evicting([&] { EXPECT_FALSE(cache_->ReserveOnDevice(slot(), 2 * kUnit).ok()); });
+  host_memory_.gate().WaitUntilHeld();
+  ASSERT_OK(cache_->Renew(kTenant, a, std::nullopt, Renewal::kReplace, /*pin=*/true));
+  host_memory_.gate().Open();
+  evicting.join();
+  EXPECT_EQ(TierOf(a), Tier::kDevice);
 }
 
 TEST_F(TieredStoreTest, AFactorLargerThanTheBudgetHasNoRetryDelay) {
