@@ -31,6 +31,7 @@ absl::Status ReadOptions(const crout_factorize_options& given, FactorOptions* op
     return absl::InvalidArgumentError("the lease is negative or not a number of seconds");
   }
   cache->lease = absl::Seconds(given.lease);
+  cache->pin = given.pin != 0;
   options->condition = given.condition != 0;
   options->pivot_threshold = given.pivot_threshold;
   if (given.precision == nullptr) return absl::OkStatus();
@@ -88,8 +89,9 @@ int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& 
   FactorOptions how;
   CacheOptions cache;
   if (absl::Status status = ReadOptions(*copy, &how, &cache); !status.ok()) return ToCode(status);
-  return ToCode(MakeFactor(*connection, *a, how, cache,
-                           CallWith(copy->progress, copy->progress_context), factor));
+  return ToCode(
+      MakeFactor(*connection, *a, how, cache, CallWith(copy->progress, copy->progress_context),
+                 copy->refactor_if_lost != 0 ? OnLost::kRefactor : OnLost::kFail, factor));
 }
 
 int Refactorize(crout_factor* factor, const absl::StatusOr<MatrixSource>& a) {
@@ -144,8 +146,8 @@ int32_t BitsOf(const std::vector<Warning>& warnings) {
 
 absl::Status MakeFactor(const crout_connection& connection, const MatrixSource& a,
                         const FactorOptions& options, const CacheOptions& cache,
-                        const CallOptions& call, crout_factor** handle) {
-  auto factor = Factor::Make(connection.client, a, options, cache, call);
+                        const CallOptions& call, OnLost on_lost, crout_factor** handle) {
+  auto factor = Factor::Make(connection.client, a, options, cache, call, on_lost);
   if (!factor.ok()) return factor.status();
   *handle = new crout_factor{*std::move(factor), options};
   return absl::OkStatus();

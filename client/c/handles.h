@@ -41,7 +41,7 @@ int32_t BitsOf(const std::vector<Warning>& warnings);
 // Factors `a` and sets *handle. Leaves it unchanged on failure.
 absl::Status MakeFactor(const crout_connection& connection, const MatrixSource& a,
                         const FactorOptions& options, const CacheOptions& cache,
-                        const CallOptions& call, crout_factor** handle);
+                        const CallOptions& call, OnLost on_lost, crout_factor** handle);
 
 // Copies the fields that the caller's version of a structure has; all others are zero. A null
 // structure has no fields. INVALID_ARGUMENT if struct_size is not set.

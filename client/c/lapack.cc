@@ -38,8 +38,8 @@ int64_t Getrf(const crout_connection* connection, int64_t n, const T* a, int64_t
     if (TooLarge<T>(n, n)) return IllegalArgument(2, "n x n is more than there are addresses for");
     if (TooLarge<T>(lda, n))
       return IllegalArgument(4, "lda x n is more than there are addresses for");
-    const auto status =
-        MakeFactor(*connection, MatrixSource::Strided(a, n, n, lda), {}, {}, {}, factor);
+    const auto status = MakeFactor(*connection, MatrixSource::Strided(a, n, n, lda), {}, {}, {},
+                                   OnLost::kFail, factor);
     if (!status.ok()) return ToCode(status);
     const FactorDescription& made = (*factor)->factor.description();
     last_warnings = BitsOf(made.warnings);

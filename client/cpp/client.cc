@@ -56,6 +56,9 @@ grpc::ChannelArguments ChannelArguments(absl::Duration silence) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, share(15));
   arguments.SetInt("grpc.http2.ping_timeout_ms", share(15));  // for gRPC 1.64 and newer
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, share(20));
+  // The default lets two minutes pass between attempts to reach a server that restarts.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // Unlimited: a long computation needs many pings, and gRPC allows two by default.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return arguments;
@@ -280,6 +283,13 @@ absl::StatusOr<absl::Time> Client::Renew(const std::string& handle, absl::Durati
       connection_->Unary(&Stub::RenewLease, RetryClass::kIdempotent, request, call);
   if (!response.ok()) return response.status();
   return internal::FromProto(response->lease_expire_time());
+}
+
+absl::Status Client::Pin(const std::string& handle, bool pin, const CallOptions& call) {
+  v1::RenewLeaseRequest request;
+  request.set_handle(handle);
+  request.set_pin(pin);
+  return connection_->Unary(&Stub::RenewLease, RetryClass::kIdempotent, request, call).status();
 }
 
 absl::Status Client::Release(const std::string& handle, const CallOptions& call) {

@@ -52,11 +52,11 @@ absl::Time Connection::DeadlineOf(const CallOptions& call) const {
 absl::Status Connection::RunWithRetries(RetryClass retry_class, const CallOptions& call,
                                         absl::FunctionRef<absl::Status(CallScope*)> attempt) {
   const absl::Time deadline = DeadlineOf(call);
-  absl::Status status =
-      internal::RunWithRetries(options_.retry, retry_class, deadline, call.cancellation, [&] {
-        CallScope scope(options_, call, deadline);
-        return attempt(&scope);
-      });
+  absl::Status status = internal::RunWithRetries(options_.retry, retry_class, deadline,
+                                                 call.cancellation, &reached_, [&] {
+                                                   CallScope scope(options_, call, deadline);
+                                                   return attempt(&scope);
+                                                 });
   return ExplainConnection(std::move(status), options_.tls.has_value());
 }
 

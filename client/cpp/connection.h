@@ -74,6 +74,7 @@ class Connection {
 
  private:
   const ClientOptions options_;
+  std::atomic<bool> reached_ = false;  // a server has answered
   Stub stub_;
   grpc::GenericStub generic_stub_;
 };

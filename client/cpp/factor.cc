@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/lease_keeper.h"
+#include "client/cpp/payload.h"
 
 namespace crout {
 inline namespace api {
@@ -15,16 +16,31 @@ namespace {
 
 using internal::HeldFactor;
 
+// Returns the source from which a lost factor is made again. INVALID_ARGUMENT if that is
+// impossible.
+absl::StatusOr<MatrixSource> CopyOf(const MatrixSource& matrix) {
+  if (matrix.payload().repeatable() && !matrix.payload().spec.has_values()) return matrix.Copy();
+  return absl::InvalidArgumentError(
+      "OnLost::kRefactor needs a whole matrix in memory or in a file, not a pipe or values alone");
+}
+
 }  // namespace
 
 absl::StatusOr<Factor> Factor::Make(std::shared_ptr<Client> client, const MatrixSource& matrix,
                                     const FactorOptions& options, const CacheOptions& cache,
-                                    const CallOptions& call) {
+                                    const CallOptions& call, OnLost on_lost) {
   if (absl::Status checked = HeldFactor::Check(cache); !checked.ok()) return checked;
+  std::optional<internal::FactorOrigin> origin;
+  if (on_lost == OnLost::kRefactor) {
+    absl::StatusOr<MatrixSource> copy = CopyOf(matrix);
+    if (!copy.ok()) return copy.status();
+    origin = {.matrix = *std::move(copy), .options = options, .cache = cache};
+  }
   absl::StatusOr<FactorDescription> made = client->Factor(matrix, options, cache, call);
   if (!made.ok()) return made.status();
   auto hold = HeldFactor::Hold(std::move(client), *made, cache, call);
   if (!hold.ok()) return hold.status();
+  if (origin) (*hold)->SetOrigin(*std::move(origin));
   return Factor(*std::move(hold), *std::move(made));
 }
 
@@ -78,11 +94,19 @@ absl::Status Factor::lease_status() const {
   return hold_ == nullptr ? absl::OkStatus() : hold_->LeaseStatus();
 }
 
+std::string Factor::handle() const { return hold_ == nullptr ? std::string() : hold_->handle(); }
+
 absl::StatusOr<SolveResult> Factor::SolveWith(const HeldFactor* hold, const MatrixSource& rhs,
                                               const SolveOptions& options, MatrixSink* x,
                                               const CallOptions& call) {
-  if (absl::Status status = HeldFactor::Confirm(hold, call); !status.ok()) return status;
-  return hold->client().Solve(hold->handle(), rhs, options, x, call);
+  absl::StatusOr<SolveResult> result;
+  const absl::Status status =
+      HeldFactor::Use(hold, call, [&](const std::string& handle, const CallOptions& rest) {
+        result = hold->client().Solve(handle, rhs, options, x, rest);
+        return result.status();
+      });
+  if (!status.ok()) return status;
+  return result;
 }
 
 absl::StatusOr<SolveResult> Factor::Solve(const MatrixSource& rhs, const SolveOptions& options,
@@ -107,20 +131,42 @@ std::future<absl::StatusOr<SolveResult>> Factor::SolveAsync(const MatrixSource& 
 
 absl::Status Factor::Refactor(const MatrixSource& matrix, const RefactorOptions& options,
                               const CallOptions& call) {
-  if (absl::Status status = HeldFactor::Confirm(hold_.get(), call); !status.ok()) return status;
-  auto made = hold_->client().Refactor(hold_->handle(), matrix, options, call);
-  if (!made.ok()) return made.status();
-  description_ = *std::move(made);
-  return absl::OkStatus();
+  std::optional<MatrixSource> copy;
+  if (hold_ != nullptr && hold_->has_origin()) {
+    absl::StatusOr<MatrixSource> made = CopyOf(matrix);
+    if (!made.ok()) return made.status();
+    copy = *std::move(made);
+  }
+  const absl::Status status =
+      HeldFactor::Use(hold_.get(), call, [&](const std::string& handle, const CallOptions& rest) {
+        auto made = hold_->client().Refactor(handle, matrix, options, rest);
+        if (made.ok()) description_ = *std::move(made);
+        return made.status();
+      });
+  if (status.ok() && copy) {
+    hold_->SetOrigin({.matrix = *std::move(copy),
+                      .options = options.factor,
+                      .cache = {.name = description_.name, .pin = description_.pinned}});
+  }
+  return status;
 }
 
 absl::StatusOr<FactorDescription> Factor::Describe(const CallOptions& call) const {
-  if (absl::Status status = HeldFactor::Confirm(hold_.get(), call); !status.ok()) return status;
-  return hold_->client().Describe(hold_->handle(), call);
+  absl::StatusOr<FactorDescription> result;
+  const absl::Status status =
+      HeldFactor::Use(hold_.get(), call, [&](const std::string& handle, const CallOptions& rest) {
+        result = hold_->client().Describe(handle, rest);
+        return result.status();
+      });
+  if (!status.ok()) return status;
+  return result;
 }
 
 absl::Status Factor::Release(const CallOptions& call) {
-  if (hold_ == nullptr) return HeldFactor::Confirm(nullptr, call);
+  if (hold_ == nullptr) {
+    return HeldFactor::Use(nullptr, call,
+                           [](const std::string&, const CallOptions&) { return absl::OkStatus(); });
+  }
   const std::shared_ptr<const HeldFactor> hold = std::exchange(hold_, nullptr);
   description_ = {};
   hold->Drop();

@@ -65,6 +65,7 @@ CROUT_FIELDS(CacheOptions) {
   v.Or("lease", s.lease, absl::ZeroDuration());
   CROUT_FIELD(name);
   CROUT_FIELD(request_id);
+  CROUT_FIELD(pin);
 }
 
 CROUT_FIELDS(SolveOptions) {
@@ -224,6 +225,7 @@ CROUT_FIELDS(FactorDescription) {
   CROUT_FIELD(precision);
   CROUT_FIELD(precision_fallback);
   CROUT_FIELD(sparse);
+  CROUT_FIELD(pinned);
 }
 
 CROUT_FIELDS(BatchSolveInfo) {
@@ -340,6 +342,7 @@ CROUT_FIELDS(ServerLimits) {
   CROUT_FIELD(max_life);
   CROUT_FIELD(series_idle_timeout);
   CROUT_FIELD(max_sparse_n);
+  CROUT_FIELD(max_pinned_bytes);
 }
 
 CROUT_FIELDS(TenantUsage) {
@@ -348,6 +351,7 @@ CROUT_FIELDS(TenantUsage) {
   CROUT_FIELD(device_bytes);
   CROUT_FIELD(host_bytes);
   CROUT_FIELD(calls);
+  CROUT_FIELD(pinned_bytes);
 }
 
 CROUT_FIELDS(ServerInfo) {

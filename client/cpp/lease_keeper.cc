@@ -9,6 +9,9 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "client/cpp/connection.h"
+#include "crout/status.h"
 
 namespace crout {
 inline namespace api {
@@ -29,6 +32,14 @@ constexpr absl::Duration kMaxTimeout = absl::Minutes(1);
 // Whether another attempt cannot succeed.
 bool IsFinal(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsInvalidArgument(status);
+}
+
+// Limit of the times that one call makes its factor again.
+constexpr int kMaxTimesLost = 2;
+
+// Whether the server no longer has the factor although nobody released it.
+bool IsLost(const absl::Status& status) {
+  return absl::IsNotFound(status) && Reason(status) != "HANDLE_RELEASED";
 }
 
 absl::Status RenewalError(const absl::Status& status) {
@@ -177,16 +188,78 @@ absl::StatusOr<std::shared_ptr<const HeldFactor>> HeldFactor::Hold(std::shared_p
 
 HeldFactor::HeldFactor(std::shared_ptr<Client> client, std::string handle, absl::Duration lease)
     : client_(std::move(client)),
-      handle_(std::move(handle)),
-      lease_(client_->leases_->Keep(handle_, lease)) {}
+      lease_length_(lease),
+      current_{.handle = handle, .lease = client_->leases_->Keep(handle, lease)} {}
 
-absl::Status HeldFactor::Confirm(const HeldFactor* hold, const CallOptions& call) {
+absl::Status HeldFactor::LeaseStatus() const {
+  const Current now = current();
+  return now.lease != nullptr ? client_->leases_->StatusOf(*now.lease) : absl::OkStatus();
+}
+
+void HeldFactor::SetOrigin(FactorOrigin origin) const {
+  std::lock_guard lock(mutex_);
+  origin_ = std::move(origin);
+}
+
+bool HeldFactor::has_origin() const {
+  std::lock_guard lock(mutex_);
+  return origin_.has_value();
+}
+
+absl::Status HeldFactor::Use(
+    const HeldFactor* hold, const CallOptions& call,
+    absl::FunctionRef<absl::Status(const std::string& handle, const CallOptions& call)> use) {
   if (hold == nullptr) {
     return absl::FailedPreconditionError(
         "the factor was released or moved from: factor the matrix again");
   }
-  if (!hold->renews()) return absl::OkStatus();
-  return hold->client_->leases_->Confirm(hold->lease_, call);
+  const absl::Time deadline = hold->client_->connection_->DeadlineOf(call);
+  CallOptions rest = call;
+  for (int times_lost = 0;; ++times_lost) {
+    const Current now = hold->current();
+    const auto remaining = [&] {
+      // A duration of 0 means no limit.
+      return std::max(deadline - absl::Now(), absl::Nanoseconds(1));
+    };
+    rest.timeout = remaining();
+    absl::Status status =
+        now.lease != nullptr ? hold->client_->leases_->Confirm(now.lease, rest) : absl::OkStatus();
+    if (status.ok()) status = use(now.handle, rest);
+    if (!IsLost(status) || !hold->has_origin() || times_lost == kMaxTimesLost) return status;
+    rest.timeout = remaining();
+    if (absl::Status made = hold->MakeAgain(now.handle, rest); !made.ok()) return made;
+  }
+}
+
+absl::Status HeldFactor::MakeAgain(const std::string& lost, const CallOptions& call) const {
+  std::optional<FactorOrigin> origin;
+  {
+    std::lock_guard lock(mutex_);
+    if (current_.handle != lost) return absl::OkStatus();
+    origin = origin_;
+  }
+  // With this id all threads that find the factor lost share one factorization.
+  origin->cache.request_id = absl::StrCat("again-", lost);
+  origin->cache.lease = lease_length_;
+  const auto made = client_->Factor(origin->matrix, origin->options, origin->cache, call);
+  if (!made.ok()) return made.status();
+  {
+    std::lock_guard lock(mutex_);
+    if (current_.handle != lost) return absl::OkStatus();
+    if (!dropped_) {
+      if (current_.lease != nullptr) client_->leases_->Drop(current_.lease);
+      current_ = {.handle = made->handle,
+                  .lease = client_->leases_->Keep(made->handle, lease_length_)};
+      return absl::OkStatus();
+    }
+  }
+  return client_->Release(made->handle, call);
+}
+
+void HeldFactor::Drop() const {
+  std::lock_guard lock(mutex_);
+  dropped_ = true;
+  if (current_.lease != nullptr) client_->leases_->Drop(current_.lease);
 }
 
 }  // namespace internal

@@ -9,17 +9,21 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "crout/cancellation.h"
 #include "crout/client.h"
 #include "crout/client_options.h"
+#include "crout/matrix_source.h"
+#include "crout/options.h"
 
 namespace crout {
 inline namespace api {
@@ -79,7 +83,15 @@ class LeaseKeeper {
   std::thread thread_;
 };
 
-// A factor on a server with its lease, shared by the object interfaces. Thread-safe.
+// The matrix and the options from which a lost factor is made again.
+struct FactorOrigin {
+  MatrixSource matrix;
+  FactorOptions options;
+  CacheOptions cache;
+};
+
+// A factor on a server with its lease, shared by the object interfaces. With an origin, a use makes
+// a factor again that the server has lost; the handle then changes. Thread-safe.
 class HeldFactor {
  public:
   // INVALID_ARGUMENT for a request_id without a lease, because an existing factor does not report
@@ -97,31 +109,50 @@ class HeldFactor {
   HeldFactor(std::shared_ptr<Client> client, std::string handle, absl::Duration lease);
   // Renews no lease.
   HeldFactor(std::shared_ptr<Client> client, std::string handle)
-      : client_(std::move(client)), handle_(std::move(handle)) {}
+      : client_(std::move(client)), current_{.handle = std::move(handle)} {}
   ~HeldFactor() { Drop(); }
   HeldFactor(const HeldFactor&) = delete;  // The lease has one holder.
   HeldFactor& operator=(const HeldFactor&) = delete;
 
   Client& client() const { return *client_; }
-  const std::string& handle() const { return handle_; }
+  std::string handle() const { return current().handle; }
 
-  bool renews() const { return lease_ != nullptr; }
+  bool renews() const { return current().lease != nullptr; }
 
-  absl::Status LeaseStatus() const {
-    return renews() ? client_->leases_->StatusOf(*lease_) : absl::OkStatus();
-  }
-  // Checks `hold` before a use: FAILED_PRECONDITION if it is null, otherwise as
-  // LeaseKeeper::Confirm.
-  static absl::Status Confirm(const HeldFactor* hold, const CallOptions& call);
+  absl::Status LeaseStatus() const;
+  // Sets the matrix from which a lost factor is made again. Requires renews().
+  void SetOrigin(FactorOrigin origin) const;
+  // Whether SetOrigin was called.
+  bool has_origin() const;
+
+  // Calls `use` with the handle and the options of a call that ends at the deadline of `call`,
+  // after LeaseKeeper::Confirm. If the server has lost the factor and there is an origin, makes it
+  // again and repeats the call. FAILED_PRECONDITION if `hold` is null.
+  static absl::Status Use(
+      const HeldFactor* hold, const CallOptions& call,
+      absl::FunctionRef<absl::Status(const std::string& handle, const CallOptions& call)> use);
   // Stops the renewals.
-  void Drop() const {
-    if (renews()) client_->leases_->Drop(lease_);
-  }
+  void Drop() const;
 
  private:
+  struct Current {
+    std::string handle;
+    std::shared_ptr<LeaseKeeper::Lease> lease = nullptr;  // null: none is renewed
+  };
+
+  Current current() const {
+    std::lock_guard lock(mutex_);
+    return current_;
+  }
+  // Makes the factor again, unless another thread has already replaced the handle `lost`.
+  absl::Status MakeAgain(const std::string& lost, const CallOptions& call) const;
+
   const std::shared_ptr<Client> client_;
-  const std::string handle_;
-  const std::shared_ptr<LeaseKeeper::Lease> lease_;  // null: none is renewed
+  absl::Duration lease_length_;  // constant after construction
+  mutable std::mutex mutex_;     // guards all members below
+  mutable Current current_;
+  mutable std::optional<FactorOrigin> origin_;
+  mutable bool dropped_ = false;
 };
 
 }  // namespace internal

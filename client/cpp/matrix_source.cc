@@ -403,6 +403,12 @@ Dtype MatrixSource::dtype() const {
   return dtype == v1::DTYPE_UNSPECIFIED ? Dtype::kFloat64 : static_cast<Dtype>(dtype);
 }
 
+absl::StatusOr<MatrixSource> MatrixSource::Copy() const {
+  absl::StatusOr<internal::Payload> copy = payload_->Copy();
+  if (!copy.ok()) return copy.status();
+  return MatrixSource(*std::move(copy));
+}
+
 namespace internal {
 
 bool Payload::repeatable() const {
@@ -420,6 +426,31 @@ absl::StatusOr<std::unique_ptr<ChunkReader>> Payload::Open() const {
   }
   if (vectors.count > 0) return std::make_unique<StridedReader>(vectors);
   return std::make_unique<MemoryReader>(bytes);
+}
+
+absl::StatusOr<Payload> Payload::Copy() const {
+  if (!status.ok()) return status;
+  Payload copy;
+  copy.spec = spec;
+  copy.path = path;
+  copy.ones = ones;
+  if (!path.empty() || ones >= 0) return copy;
+  auto reader = Open();
+  if (!reader.ok()) return reader.status();
+  const auto owned_bytes = std::make_shared<std::vector<std::byte>>();
+  owned_bytes->reserve(static_cast<size_t>((*reader)->size()));
+  BorrowCount borrowed;
+  while (true) {
+    const auto chunk =
+        (*reader)->Next(MessageWriter::kChunkBytes, &borrowed, [] { return absl::OkStatus(); });
+    if (!chunk.ok()) return chunk.status();
+    if (chunk->size() == 0) break;
+    const auto* const begin = reinterpret_cast<const std::byte*>(chunk->begin());
+    owned_bytes->insert(owned_bytes->end(), begin, begin + chunk->size());
+  }
+  copy.bytes = {absl::MakeConstSpan(*owned_bytes)};
+  copy.owned = owned_bytes;
+  return copy;
 }
 
 }  // namespace internal

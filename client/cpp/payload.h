@@ -35,6 +35,8 @@ struct Payload {
   absl::Status status;  // error that calls return
   // One of the following has the bytes; all others have their default values.
   std::vector<absl::Span<const std::byte>> bytes;  // to be concatenated
+  // Memory of `bytes` in a copy; otherwise null.
+  std::shared_ptr<const std::vector<std::byte>> owned;
   StridedVectors vectors;
   std::string path;   // of a file
   int64_t ones = -1;  // number of bytes of ones
@@ -44,6 +46,8 @@ struct Payload {
   bool repeatable() const;
   // Starts a pass over the bytes. Opens the file, if there is one.
   absl::StatusOr<std::unique_ptr<ChunkReader>> Open() const;
+  // Returns a payload with the same bytes in memory of its own. A file is not copied.
+  absl::StatusOr<Payload> Copy() const;
 };
 
 // A change of a matrix, and its bytes.

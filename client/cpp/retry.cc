@@ -30,8 +30,11 @@ bool MayRetry(RetryClass retry_class, const absl::Status& status) {
 }  // namespace
 
 std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryClass retry_class,
-                                               int attempts_made, const absl::Status& status) {
-  if (attempts_made >= policy.max_attempts || !MayRetry(retry_class, status)) return std::nullopt;
+                                               int attempts_made, const absl::Status& status,
+                                               bool restarts) {
+  if (!MayRetry(retry_class, status)) return std::nullopt;
+  const bool unlimited = restarts && absl::IsUnavailable(status) && policy.max_attempts > 1;
+  if (attempts_made >= policy.max_attempts && !unlimited) return std::nullopt;
   thread_local absl::BitGen random;
   if (const auto delay = RetryDelay(status); delay.has_value()) {
     // Limited, so that a server cannot make the caller sleep for arbitrarily long.
@@ -44,8 +47,9 @@ std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryC
 }
 
 absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, absl::Time deadline,
-                            const Cancellation* cancellation,
+                            const Cancellation* cancellation, std::atomic<bool>* reached,
                             absl::FunctionRef<absl::Status()> attempt) {
+  absl::Time restarted_by = absl::InfiniteFuture();  // set by the first UNAVAILABLE
   for (int attempts = 1;; ++attempts) {
     // Without this check gRPC could complete a call after the deadline, if its timer is delayed.
     // The message is gRPC's.
@@ -53,7 +57,13 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
       return absl::DeadlineExceededError("Deadline Exceeded");
     }
     const absl::Status status = attempt();
-    const auto delay = DelayBeforeRetry(policy, retry_class, attempts, status);
+    if (!absl::IsUnavailable(status)) {
+      *reached = true;
+    } else if (restarted_by == absl::InfiniteFuture()) {
+      restarted_by = absl::Now() + policy.restart;
+    }
+    const bool restarts = *reached && absl::Now() < restarted_by;
+    const auto delay = DelayBeforeRetry(policy, retry_class, attempts, status, restarts);
     if (!delay.has_value() || absl::Now() + *delay >= deadline) return status;
     if (cancellation == nullptr) {
       absl::SleepFor(*delay);

@@ -4,6 +4,7 @@
 #ifndef CROUT_CLIENT_CPP_RETRY_H_
 #define CROUT_CLIENT_CPP_RETRY_H_
 
+#include <atomic>
 #include <optional>
 
 #include "absl/functional/function_ref.h"
@@ -27,15 +28,18 @@ enum class RetryClass : int {
 };
 
 // Delay before attempt `attempts_made` + 1; nullopt if there must be no further attempt.
-// RetryPolicy defines the delay.
+// `restarts`: whether the server may be restarting, so that max_attempts does not limit attempts
+// after UNAVAILABLE. RetryPolicy defines the delay.
 std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, RetryClass retry_class,
-                                               int attempts_made, const absl::Status& status);
+                                               int attempts_made, const absl::Status& status,
+                                               bool restarts = false);
 
 // Runs `attempt` until it succeeds or must not be retried. Also ends if the next delay would reach
-// `deadline`. Returns the status of the last attempt; DEADLINE_EXCEEDED if `deadline` passed before
-// an attempt; CANCELLED if `cancellation` (may be null) was cancelled during a delay.
+// `deadline`. `*reached`: whether a server has answered this client; set if one answers. Returns
+// the status of the last attempt; DEADLINE_EXCEEDED if `deadline` passed before an attempt;
+// CANCELLED if `cancellation` (may be null) was cancelled during a delay.
 absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, absl::Time deadline,
-                            const Cancellation* cancellation,
+                            const Cancellation* cancellation, std::atomic<bool>* reached,
                             absl::FunctionRef<absl::Status()> attempt);
 
 }  // namespace internal

@@ -120,16 +120,25 @@ module crout
     real(c_double) :: lease
     integer(c_int32_t) :: condition
     real(c_double) :: pivot_threshold
+    type(c_ptr) :: precision
+    type(c_funptr) :: progress
+    type(c_ptr) :: progress_context
+    integer(c_int32_t) :: pin
+    integer(c_int32_t) :: refactor_if_lost
   end type
   ! Values of crout_dtype and crout_layout.
   integer(c_int32_t), parameter :: float32 = 1, float64 = 2, complex64 = 3, complex128 = 4
   integer(c_int32_t), parameter :: column_major = 1
 
-  !> call crout_getrf(connection, n, a, lda, factor, info)
+  !> call crout_getrf(connection, n, a, lda, factor, info, pin, refactor_if_lost)
   !>
   !> Factors the n x n matrix A in a(lda, *), lda >= max(1, n). A is not changed. First releases the factor
   !> that `factor` holds, if any. On exit `factor` holds the new factor if info >= 0. If info > 0, U(info,
   !> info) is exactly zero and solves with the factor fail.
+  !>
+  !> Optional logicals: with `pin` the server neither evicts the factor nor moves it to host memory. With
+  !> `refactor_if_lost` the factor keeps a copy of A, and the next use factors the copy again if the server has
+  !> lost the factor.
   interface crout_getrf
     module procedure getrf_real32, getrf_real64, getrf_complex32, getrf_complex64
   end interface
@@ -154,7 +163,7 @@ module crout
   end interface
 
   !> call crout_factorize_sparse(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
-  !>                             pivot_threshold)
+  !>                             pivot_threshold, pin, refactor_if_lost)
   !>
   !> Factors a sparse n x n matrix with nnz entries: values(k) in row rows(k) and column cols(k). Indices are
   !> 1-based, in any order; duplicates are summed. The server factors the matrix as sparse if it predicts that
@@ -257,6 +266,14 @@ module crout
       type(matrix_view), intent(in) :: a
       integer(c_int) :: code
     end function
+    function c_factorize(connection, a, options, factor) result(code) bind(C, name="crout_factorize")
+      import
+      type(c_ptr), value :: connection
+      type(matrix_view), intent(in) :: a
+      type(factorize_options), intent(in) :: options
+      type(c_ptr), intent(out) :: factor
+      integer(c_int) :: code
+    end function
     function c_factorize_sparse(connection, a, options, factor) result(code) &
         bind(C, name="crout_factorize_sparse")
       import
@@ -338,48 +355,93 @@ contains
     connection%ptr = c_null_ptr
   end subroutine
 
-  subroutine getrf_real32(connection, n, a, lda, factor, info)
+  subroutine getrf_real32(connection, n, a, lda, factor, info, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, lda
-    real(real32), intent(in) :: a(lda, *)
+    real(real32), intent(in), target :: a(lda, *)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
+    logical, intent(in), optional :: pin, refactor_if_lost
 
     call crout_release(factor, info)
-    info = int(crout_sgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+    if (present(pin) .or. present(refactor_if_lost)) then
+      call factorize(connection, square(c_loc(a), float32, n, lda), options_with(pin, refactor_if_lost), factor, info)
+    else
+      info = int(crout_sgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+    end if
   end subroutine
 
-  subroutine getrf_real64(connection, n, a, lda, factor, info)
+  subroutine getrf_real64(connection, n, a, lda, factor, info, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, lda
-    real(real64), intent(in) :: a(lda, *)
+    real(real64), intent(in), target :: a(lda, *)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
+    logical, intent(in), optional :: pin, refactor_if_lost
 
     call crout_release(factor, info)
-    info = int(crout_dgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+    if (present(pin) .or. present(refactor_if_lost)) then
+      call factorize(connection, square(c_loc(a), float64, n, lda), options_with(pin, refactor_if_lost), factor, info)
+    else
+      info = int(crout_dgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+    end if
   end subroutine
 
-  subroutine getrf_complex32(connection, n, a, lda, factor, info)
+  subroutine getrf_complex32(connection, n, a, lda, factor, info, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, lda
-    complex(real32), intent(in) :: a(lda, *)
+    complex(real32), intent(in), target :: a(lda, *)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
+    logical, intent(in), optional :: pin, refactor_if_lost
 
     call crout_release(factor, info)
-    info = int(crout_cgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+    if (present(pin) .or. present(refactor_if_lost)) then
+      call factorize(connection, square(c_loc(a), complex64, n, lda), options_with(pin, refactor_if_lost), factor, info)
+    else
+      info = int(crout_cgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+    end if
   end subroutine
 
-  subroutine getrf_complex64(connection, n, a, lda, factor, info)
+  subroutine getrf_complex64(connection, n, a, lda, factor, info, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, lda
-    complex(real64), intent(in) :: a(lda, *)
+    complex(real64), intent(in), target :: a(lda, *)
     type(crout_factor), intent(inout) :: factor
     integer, intent(out) :: info
+    logical, intent(in), optional :: pin, refactor_if_lost
 
     call crout_release(factor, info)
-    info = int(crout_zgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+    if (present(pin) .or. present(refactor_if_lost)) then
+      call factorize(connection, square(c_loc(a), complex128, n, lda), options_with(pin, refactor_if_lost), factor, info)
+    else
+      info = int(crout_zgetrf(connection%ptr, int(n, c_int64_t), a, int(lda, c_int64_t), factor%ptr))
+    end if
+  end subroutine
+
+  !> Options with optional choices.
+  function options_with(pin, refactor_if_lost) result(options)
+    logical, intent(in), optional :: pin, refactor_if_lost
+    type(factorize_options) :: options
+
+    options = factorize_options(c_sizeof(options), c_null_ptr, c_null_ptr, 0, 0, 0, c_null_ptr, c_null_funptr, &
+                                c_null_ptr, 0, 0)
+    if (present(pin)) options%pin = merge(1, 0, pin)
+    if (present(refactor_if_lost)) options%refactor_if_lost = merge(1, 0, refactor_if_lost)
+  end function
+
+  subroutine factorize(connection, a, options, factor, info)
+    type(crout_connection), intent(in) :: connection
+    type(matrix_view), intent(in) :: a
+    type(factorize_options), intent(in) :: options
+    type(crout_factor), intent(inout) :: factor
+    integer, intent(out) :: info
+    type(crout_description) :: description
+
+    info = c_factorize(connection%ptr, a, options, factor%ptr)
+    if (info /= crout_ok) return
+    call crout_describe(factor, description, info)
+    if (info == crout_ok) info = int(description%info)
   end subroutine
 
   subroutine getrs_real32(factor, trans, n, nrhs, b, ldb, info)
@@ -525,7 +587,7 @@ contains
   end function
 
   subroutine sparse_real32(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
-                              pivot_threshold)
+                              pivot_threshold, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     real(real32), intent(in), target :: values(*)
@@ -533,13 +595,14 @@ contains
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
     real(real64), intent(in), optional :: pivot_threshold
+    logical, intent(in), optional :: pin, refactor_if_lost
 
     call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), float32, factor, info, &
-                          algorithm, pivot_threshold)
+                          algorithm, pivot_threshold, pin, refactor_if_lost)
   end subroutine
 
   subroutine sparse_real64(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
-                              pivot_threshold)
+                              pivot_threshold, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     real(real64), intent(in), target :: values(*)
@@ -547,13 +610,14 @@ contains
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
     real(real64), intent(in), optional :: pivot_threshold
+    logical, intent(in), optional :: pin, refactor_if_lost
 
     call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), float64, factor, info, &
-                          algorithm, pivot_threshold)
+                          algorithm, pivot_threshold, pin, refactor_if_lost)
   end subroutine
 
   subroutine sparse_complex32(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
-                              pivot_threshold)
+                              pivot_threshold, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     complex(real32), intent(in), target :: values(*)
@@ -561,13 +625,14 @@ contains
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
     real(real64), intent(in), optional :: pivot_threshold
+    logical, intent(in), optional :: pin, refactor_if_lost
 
     call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), complex64, factor, info, &
-                          algorithm, pivot_threshold)
+                          algorithm, pivot_threshold, pin, refactor_if_lost)
   end subroutine
 
   subroutine sparse_complex64(connection, n, nnz, rows, cols, values, factor, info, algorithm, &
-                              pivot_threshold)
+                              pivot_threshold, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     complex(real64), intent(in), target :: values(*)
@@ -575,13 +640,14 @@ contains
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
     real(real64), intent(in), optional :: pivot_threshold
+    logical, intent(in), optional :: pin, refactor_if_lost
 
     call factorize_sparse(connection, n, nnz, rows, cols, c_loc(values), complex128, factor, info, &
-                          algorithm, pivot_threshold)
+                          algorithm, pivot_threshold, pin, refactor_if_lost)
   end subroutine
 
   subroutine factorize_sparse(connection, n, nnz, rows, cols, values, dtype, factor, info, algorithm, &
-                              pivot_threshold)
+                              pivot_threshold, pin, refactor_if_lost)
     type(crout_connection), intent(in) :: connection
     integer, intent(in) :: n, nnz, rows(*), cols(*)
     type(c_ptr), intent(in) :: values
@@ -590,6 +656,7 @@ contains
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: algorithm
     real(real64), intent(in), optional :: pivot_threshold
+    logical, intent(in), optional :: pin, refactor_if_lost
     character(len=:, kind=c_char), allocatable, target :: method
     type(factorize_options) :: options
     integer(c_int64_t), allocatable, target :: row(:), col(:)
@@ -602,7 +669,7 @@ contains
     col(:nnz) = int(cols(:nnz), c_int64_t) - 1
     a = sparse_view(c_sizeof(a), dtype, 8_c_int32_t, int(n, c_int64_t), int(nnz, c_int64_t), &
                     values, c_loc(row), c_loc(col), c_null_ptr)
-    options = factorize_options(c_sizeof(options), c_null_ptr, c_null_ptr, 0, 0, 0)
+    options = options_with(pin, refactor_if_lost)
     if (present(pivot_threshold)) options%pivot_threshold = pivot_threshold
     if (present(algorithm)) then
       method = trim(algorithm)//c_null_char

@@ -65,8 +65,8 @@ class RetryCallsTest : public ::testing::Test {
   std::vector<grpc::Status> refusals_;
   std::atomic<size_t> calls_ = 0;
   FakeServer server_;
-  std::unique_ptr<Client> client_ =
-      server_.NewClient({.retry = {.initial_backoff = absl::Milliseconds(1)}});
+  std::unique_ptr<Client> client_ = server_.NewClient(
+      {.retry = {.initial_backoff = absl::Milliseconds(1), .max_backoff = absl::Milliseconds(2)}});
 };
 
 TEST_F(RetryCallsTest, FullQueueIsTriedAgainAfterTheServersDelay) {
@@ -99,6 +99,30 @@ TEST_F(RetryCallsTest, LostConnectionIsRetriedOnlyWhereItIsSafe) {
   calls_ = 0;
   EXPECT_TRUE(client_->Describe("h").ok());
   EXPECT_EQ(calls_, 2u);
+}
+
+TEST_F(RetryCallsTest, ACallWaitsForTheRestartOfAServerThatHasAnswered) {
+  refusals_.assign(10, lost_);
+  EXPECT_EQ(client_->Describe("h").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(calls_, 4u) << "the address may be wrong";
+  calls_ = 10;
+  ASSERT_TRUE(client_->Describe("h").ok());
+  calls_ = 0;
+  EXPECT_TRUE(client_->Describe("h").ok());
+  EXPECT_EQ(calls_, 11u);
+  calls_ = 0;
+  EXPECT_EQ(Refactorize().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(calls_, 1u) << "a repetition is not safe";
+}
+
+TEST_F(RetryCallsTest, TheTimeForARestartIsLimited) {
+  client_ = server_.NewClient(
+      {.retry = {.initial_backoff = absl::Milliseconds(1), .restart = absl::ZeroDuration()}});
+  ASSERT_TRUE(client_->Describe("h").ok());
+  refusals_.assign(10, lost_);
+  calls_ = 0;
+  EXPECT_EQ(client_->Describe("h").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(calls_, 4u);
 }
 
 TEST_F(RetryCallsTest, TheServersDelayIsCapped) {

@@ -236,6 +236,10 @@ typedef struct crout_factorize_options {
   const char* precision;
   crout_progress_function progress; /* null: none */
   void* progress_context;           /* passed to `progress` */
+  int32_t pin; /* not 0: the server keeps the factor in memory until its release, within limits */
+  /* Not 0: the factor keeps a copy of A. If the server loses the factor (restart, eviction, end of
+   * the lease, loss of a device), the next use factors the copy again. The handle then changes. */
+  int32_t refactor_if_lost;
 } crout_factorize_options;
 
 /* Factors a square matrix. `options`: null for the defaults. A singular matrix is not an error:
@@ -285,7 +289,7 @@ CROUT_API int crout_refactorize_sparse(crout_factor* factor, const crout_sparse*
  * ordered by column, and by row within a column, as in compressed columns; each occurs once. The
  * server reuses the existing analysis. CROUT_FAILED_PRECONDITION if the matrix is not sparse, has
  * another number of positions, or was replaced on the server by a matrix with another pattern: send
- * the matrix in full. */
+ * the matrix in full. CROUT_INVALID_ARGUMENT for a factor with refactor_if_lost. */
 CROUT_API int crout_refactorize_values(crout_factor* factor, int32_t dtype, const void* values,
                                        int64_t count);
 

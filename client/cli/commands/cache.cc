@@ -103,15 +103,26 @@ absl::Status ForEachFactor(Session* session, const std::vector<std::string>& fac
   return first_error;
 }
 
-absl::Status RunRenew(Session* session, const std::vector<std::string>& factors,
-                      absl::Duration lease) {
-  return ForEachFactor(session, factors, [&](const std::string& handle) -> absl::StatusOr<Json> {
-    const auto expiry = session->client().Renew(handle, lease, session->call());
-    if (!expiry.ok()) return expiry.status();
-    return Json{{"handle", handle},
-                {"lease_expire_time",
-                 absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", *expiry, absl::UTCTimeZone())}};
-  });
+struct RenewArguments {
+  std::vector<std::string> factors;
+  absl::Duration lease;
+  bool pin = false;
+  bool unpin = false;
+};
+
+absl::Status RunRenew(Session* session, const RenewArguments& arguments) {
+  return ForEachFactor(
+      session, arguments.factors, [&](const std::string& handle) -> absl::StatusOr<Json> {
+        if (arguments.pin || arguments.unpin) {
+          const absl::Status status = session->client().Pin(handle, arguments.pin, session->call());
+          if (!status.ok()) return status;
+        }
+        const auto expiry = session->client().Renew(handle, arguments.lease, session->call());
+        if (!expiry.ok()) return expiry.status();
+        return Json{{"handle", handle},
+                    {"lease_expire_time",
+                     absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", *expiry, absl::UTCTimeZone())}};
+      });
 }
 
 absl::Status ReleaseEach(Session* session, const std::vector<std::string>& factors) {
@@ -180,9 +191,7 @@ absl::Status RunRelease(Session* session, const ReleaseArguments& arguments) {
 
 void AddCacheCommands(CLI::App* app, Session* session) {
   const auto factor = std::make_shared<std::string>();
-  const auto factors = std::make_shared<std::vector<std::string>>();
   const auto name = std::make_shared<std::string>();
-  const auto lease = std::make_shared<absl::Duration>();
 
   CLI::App* list = session->AddCommand(app, "list", "List the cached factors, newest first",
                                        [=] { return RunList(session, *name); });
@@ -195,12 +204,18 @@ void AddCacheCommands(CLI::App* app, Session* session) {
       app, "iterations", "Show the sweeps of an iterative method for each section",
       [=] { return RunIterations(session, *factor); });
   AddFactorArgument(iterations, factor.get());
+  const auto renewing = std::make_shared<RenewArguments>();
   CLI::App* renew = session->AddCommand(app, "renew", "Renew the leases of factors",
-                                        [=] { return RunRenew(session, *factors, *lease); });
-  AddFactorsArgument(renew, factors.get())->required();
+                                        [=] { return RunRenew(session, *renewing); });
+  AddFactorsArgument(renew, &renewing->factors)->required();
   BeginSection(renew, "Cache");
   AddLeaseOption(
-      renew, [=](absl::Duration value) { *lease = value; }, "Length of the new lease, from now");
+      renew, [=](absl::Duration value) { renewing->lease = value; },
+      "Length of the new lease, from now");
+  CLI::Option* pin = renew->add_flag("--pin", renewing->pin,
+                                     "Pin the factors: the server neither evicts them nor moves "
+                                     "them to host memory");
+  renew->add_flag("--unpin", renewing->unpin, "Permit eviction again")->excludes(pin);
   const auto releasing = std::make_shared<ReleaseArguments>();
   CLI::App* release = session->AddCommand(app, "release", "Remove factors from the cache",
                                           [=] { return RunRelease(session, *releasing); });

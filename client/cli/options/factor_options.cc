@@ -209,6 +209,9 @@ void AddCacheOptions(CLI::App* app, CacheOptions* options) {
       app, "--name", [=](const auto& value) { options->name = value; },
       "Name of the factor, at most 128 bytes")
       ->type_name("NAME");
+  AddFlag(
+      app, "--pin", [=](bool on) { options->pin = on; },
+      "Pin the factor: the server neither evicts it nor moves it to host memory");
 }
 
 void AddRequestIdOption(CLI::App* app, CacheOptions* options) {

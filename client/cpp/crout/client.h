@@ -135,6 +135,9 @@ class Client {
   // `lease` of zero selects the server's default.
   absl::StatusOr<absl::Time> Renew(const std::string& handle, absl::Duration lease,
                                    const CallOptions& call = {});
+  // Pins a factor, or unpins it (CacheOptions::pin), and restarts its lease. RESOURCE_EXHAUSTED
+  // (PIN_LIMIT) beyond the limits of pinned memory.
+  absl::Status Pin(const std::string& handle, bool pin, const CallOptions& call = {});
   // Releases a factor. Not safe to repeat: the second reply would be NOT_FOUND.
   absl::Status Release(const std::string& handle, const CallOptions& call = {});
   // Predicts the bytes and seconds of a factorization.

@@ -23,6 +23,9 @@ inline namespace api {
 // (RESOURCE_EXHAUSTED or ABORTED with a delay) or, if it is safe to repeat, after UNAVAILABLE. A
 // call that reads a pipe is not retried. Retries end at the call's deadline.
 //
+// A client that has reached its server waits for a restart of the server: a call that is safe to
+// repeat is retried beyond max_attempts until `restart` has passed since its first UNAVAILABLE.
+//
 // The delay before a retry is the server's, if it sent one, limited to max_server_delay; up to 20 %
 // of jitter is added. Otherwise it is between 50 % and 100 % of an exponential backoff.
 struct RetryPolicy {
@@ -31,6 +34,7 @@ struct RetryPolicy {
   absl::Duration max_backoff = absl::Seconds(5);
   double multiplier = 2.0;  // growth of the backoff for each attempt
   absl::Duration max_server_delay = absl::Seconds(30);
+  absl::Duration restart = absl::Seconds(30);  // without effect if max_attempts is 1
 };
 
 // Options of TLS. The server's certificate and name are always verified. Files are PEM and are read

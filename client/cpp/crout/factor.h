@@ -31,6 +31,15 @@
 namespace crout {
 inline namespace api {
 
+// Reaction of a Factor if the server has lost its factor: after a restart, an eviction, the end of
+// the lease, the loss of a device, or corruption of a copy. A factor that was released is not lost.
+enum class OnLost : int {
+  kFail,  // uses return NOT_FOUND
+  // The next use factors the matrix again and then continues. The factor gets a new handle; its
+  // version is 1 again.
+  kRefactor,
+};
+
 // Move-only. A background thread of the client renews the lease after half of its length and
 // retries a failed renewal. After a failed renewal the next use of the factor first renews on the
 // calling thread, and returns the error if this fails too. NOT_FOUND is final: the server no longer
@@ -41,9 +50,14 @@ class Factor {
   // description().info is then above 0, or description().members.info of a member. The object keeps
   // `client` alive. INVALID_ARGUMENT for a request_id without a lease, because the server does not
   // report the lease of an existing factor.
+  //
+  // With OnLost::kRefactor the object keeps a copy of `matrix`, and later of the matrix of the last
+  // successful Refactor. A file is not copied and must stay unchanged. INVALID_ARGUMENT for a
+  // matrix that cannot be sent twice (a pipe), and in Refactor for values alone.
   static absl::StatusOr<Factor> Make(std::shared_ptr<Client> client, const MatrixSource& matrix,
                                      const FactorOptions& options = {},
-                                     const CacheOptions& cache = {}, const CallOptions& call = {});
+                                     const CacheOptions& cache = {}, const CallOptions& call = {},
+                                     OnLost on_lost = OnLost::kFail);
 
   // Attaches to an existing factor of the client's tenant: by its handle or, for any other text, to
   // the newest factor of this name. The object renews no lease (each use restarts it) and does not
@@ -58,9 +72,10 @@ class Factor {
   // not answer, the factor lives until its lease ends.
   ~Factor();
 
-  // Description at the last factorization or at Attach. Empty after Release.
+  // Description from Make, Attach or the last Refactor. Empty after Release.
   const FactorDescription& description() const { return description_; }
-  const std::string& handle() const { return description_.handle; }
+  // The handle, which changes only if a lost factor is made again (OnLost). Empty after Release.
+  std::string handle() const;
 
   // Whether Attach() made the object.
   bool attached() const;

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "crout/types.h"
@@ -106,6 +107,10 @@ class MatrixSource {
   // of a batch, for Solve and FactorAndSolve. `source` must outlive the call with this source.
   static MatrixSource Batch(const BatchSource& source);
   static MatrixSource BatchRhs(const BatchSource& source);
+
+  // Returns a source of the same matrix that does not refer to the caller's memory. A file is still
+  // read for each call.
+  absl::StatusOr<MatrixSource> Copy() const;
 
   // Element type of the matrix.
   Dtype dtype() const;

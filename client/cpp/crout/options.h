@@ -68,6 +68,9 @@ struct CacheOptions {
   // Makes Factor idempotent: a repeated call with the id returns the existing factor. At most 128
   // bytes.
   std::string request_id = "";
+  // Pins the factor: the server neither evicts it nor moves it to host memory until it is unpinned
+  // or released, or its lease ends. RESOURCE_EXHAUSTED beyond Limits::max_pinned_bytes.
+  bool pin = false;
 };
 
 // Options of a solve.

@@ -134,6 +134,7 @@ struct FactorDescription {
   std::optional<Precision> precision;  // set if solves with this factor are corrected
   std::optional<PrecisionFallback> precision_fallback;
   std::optional<SparseInfo> sparse;  // set if a sparse method factored
+  bool pinned = false;               // CacheOptions::pin
   // Batches: set by Factor, Refactor and FactorAndSolve; otherwise empty.
   MemberFigures members;
 };
@@ -270,6 +271,7 @@ struct ServerLimits {
   std::optional<absl::Duration> max_life;
   std::optional<absl::Duration> series_idle_timeout;
   int64_t max_sparse_n = 0;
+  int64_t max_pinned_bytes = 0;  // of the tenant's pinned factors
 };
 
 // Current usage of one tenant.
@@ -279,6 +281,7 @@ struct TenantUsage {
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;
   int64_t calls = 0;
+  int64_t pinned_bytes = 0;  // counted above also
 };
 
 struct ServerInfo {

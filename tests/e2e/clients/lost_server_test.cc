@@ -7,6 +7,8 @@
 #include <signal.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,12 @@ namespace {
 
 constexpr int64_t kOrder = 256;
 
+std::vector<double> Identity() {
+  std::vector<double> a(kOrder * kOrder);
+  for (int64_t i = 0; i < kOrder; ++i) a[static_cast<size_t>(i * (kOrder + 1))] = 1;
+  return a;
+}
+
 class LostServerTest : public ::testing::Test {
  protected:
   void Kill() {
@@ -31,12 +39,6 @@ class LostServerTest : public ::testing::Test {
   absl::StatusOr<Factor> Factorize() {
     return Factor::Make(client_,
                         MatrixSource::Dense(absl::MakeConstSpan(identity_), kOrder, kOrder));
-  }
-
-  static std::vector<double> Identity() {
-    std::vector<double> a(kOrder * kOrder);
-    for (int64_t i = 0; i < kOrder; ++i) a[static_cast<size_t>(i * (kOrder + 1))] = 1;
-    return a;
   }
 
   const std::vector<double> identity_ = Identity();
@@ -101,7 +103,8 @@ TEST_F(LostServerTest, DuringAReply) {
 
 TEST_F(LostServerTest, FromC) {
   crout_connection* connection = nullptr;
-  ASSERT_EQ(crout_connect(daemon_.address().c_str(), nullptr, 0, &connection), CROUT_OK);
+  // The timeout ends the wait for a restart.
+  ASSERT_EQ(crout_connect(daemon_.address().c_str(), nullptr, 10, &connection), CROUT_OK);
   crout_factor* factor = nullptr;
   ASSERT_EQ(crout_dgetrf(connection, kOrder, identity_.data(), kOrder, &factor), 0);
   Kill();
@@ -115,6 +118,112 @@ TEST_F(LostServerTest, FromC) {
   EXPECT_EQ(none, nullptr);
   crout_disconnect(connection);
   EXPECT_EQ(crout_release(factor), CROUT_UNREACHABLE);
+}
+
+// A daemon on a Unix socket, whose address stays the same over restarts, and a client with retries.
+class RestartTest : public ::testing::Test {
+ protected:
+  RestartTest() {
+    Restart();
+    client_ = *Client::Connect({.server = daemon_->address()});
+  }
+
+  void Restart() {
+    daemon_.reset();  // kills the daemon
+    daemon_.emplace(std::vector<std::string>{"--listen=unix:" + directory_.File("socket")});
+  }
+
+  absl::StatusOr<Factor> Factorize(OnLost on_lost, const CacheOptions& cache = {}) {
+    return Factor::Make(client_,
+                        MatrixSource::Dense(absl::MakeConstSpan(identity_), kOrder, kOrder), {},
+                        cache, {}, on_lost);
+  }
+
+  const std::vector<double> identity_ = Identity();
+  TempDir directory_;
+  std::optional<Daemon> daemon_;
+  std::shared_ptr<Client> client_;
+};
+
+TEST_F(RestartTest, TheReasonOfTheLossIsTheRestart) {
+  ASSERT_OK_AND_ASSIGN(const Factor factor, Factorize(OnLost::kFail));
+  Restart();
+  BufferSink x;
+  const absl::Status lost = factor.Solve(MatrixSource::Ones(kOrder, 1), {}, &x).status();
+  EXPECT_EQ(Reason(lost), "SERVER_RESTARTED") << lost;
+}
+
+TEST_F(RestartTest, ALostFactorIsMadeAgain) {
+  CacheOptions cache;
+  cache.name = "kept";
+  cache.pin = true;
+  ASSERT_OK_AND_ASSIGN(Factor factor, Factorize(OnLost::kRefactor, cache));
+  const std::string first = factor.handle();
+  Restart();
+  // Both threads find the factor lost; one factorization serves both.
+  BufferSink x0, x1;
+  const MatrixSource ones = MatrixSource::Ones(kOrder, 1);
+  auto other = factor.SolveAsync(ones, {}, &x0);
+  ASSERT_OK(factor.Solve(ones, {}, &x1));
+  ASSERT_OK(other.get());
+  EXPECT_THAT(x0.values<double>(), ::testing::Each(1.0));
+  EXPECT_THAT(x1.values<double>(), ::testing::Each(1.0));
+  EXPECT_NE(factor.handle(), first);
+  int factors = 0;
+  ASSERT_OK(client_->List("kept", [&](const FactorDescription& listed) {
+    EXPECT_EQ(listed.handle, factor.handle());
+    EXPECT_TRUE(listed.pinned);
+    return ++factors > 0;
+  }));
+  EXPECT_EQ(factors, 1);
+  // The matrix of the last replacement is the one that counts.
+  std::vector<double> twice = identity_;
+  for (double& entry : twice) entry *= 2;
+  ASSERT_OK(factor.Refactor(MatrixSource::Dense(absl::MakeConstSpan(twice), kOrder, kOrder)));
+  twice.assign(twice.size(), 0);  // the factor has a copy
+  Restart();
+  ASSERT_OK(factor.Solve(ones, {}, &x0));
+  EXPECT_THAT(x0.values<double>(), ::testing::Each(0.5));
+}
+
+TEST_F(RestartTest, AReleasedFactorIsNotMadeAgain) {
+  ASSERT_OK_AND_ASSIGN(const Factor factor, Factorize(OnLost::kRefactor));
+  ASSERT_OK(client_->Release(factor.handle()));
+  BufferSink x;
+  EXPECT_EQ(Reason(factor.Solve(MatrixSource::Ones(kOrder, 1), {}, &x).status()),
+            "HANDLE_RELEASED");
+}
+
+TEST_F(RestartTest, AMatrixThatCannotBeSentAgainIsRefused) {
+  ASSERT_OK_AND_ASSIGN(Factor factor, Factorize(OnLost::kRefactor));
+  const std::vector<double> values(3, 1.0);
+  EXPECT_EQ(factor.Refactor(MatrixSource::SparseValues(absl::MakeConstSpan(values), "")).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RestartTest, FromC) {
+  crout_connection* connection = nullptr;
+  ASSERT_EQ(crout_connect(daemon_->address().c_str(), nullptr, 0, &connection), CROUT_OK);
+  std::vector<double> a = identity_;
+  const crout_matrix matrix = {.data = a.data(),
+                               .dtype = CROUT_FLOAT64,
+                               .layout = CROUT_COLUMN_MAJOR,
+                               .rows = kOrder,
+                               .cols = kOrder,
+                               .ld = kOrder};
+  crout_factorize_options options = {};
+  options.struct_size = sizeof options;
+  options.refactor_if_lost = 1;
+  options.pin = 1;
+  crout_factor* factor = nullptr;
+  ASSERT_EQ(crout_factorize(connection, &matrix, &options, &factor), CROUT_OK);
+  a.assign(a.size(), 0);
+  Restart();
+  std::vector<double> b(kOrder, 7);
+  EXPECT_EQ(crout_dgetrs(factor, 'N', kOrder, 1, b.data(), kOrder), 0) << crout_last_error();
+  EXPECT_THAT(b, ::testing::Each(7));
+  EXPECT_EQ(crout_release(factor), CROUT_OK);
+  crout_disconnect(connection);
 }
 
 }  // namespace

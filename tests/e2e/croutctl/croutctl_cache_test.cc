@@ -21,6 +21,16 @@ TEST_F(CroutctlTest, ListInfoRenewReleaseRefactor) {
   EXPECT_EQ(RunJson({"list"})["factors"].size(), 0u);
 }
 
+TEST_F(CroutctlTest, AFactorIsPinnedAndUnpinned) {
+  EXPECT_EQ(RunJson({"factor", matrix_, "--name=a", "--pin"})["pinned"], true);
+  RunJson({"renew", "a", "--unpin"});
+  EXPECT_EQ(RunJson({"describe", "a"})["pinned"], false);
+  RunJson({"renew", "a", "--pin"});
+  EXPECT_EQ(RunJson({"describe", "a"})["pinned"], true);
+  EXPECT_GT(RunJson({"status"})["tenants"][0]["pinned_bytes"], 0);
+  EXPECT_EQ(daemon_.Ctl({"renew", "a", "--pin", "--unpin"}).exit_code, 2);
+}
+
 TEST_F(CroutctlTest, ANameStandsForTheNewestFactorOfIt) {
   const std::string older = RunJson({"factor", matrix_, "--name=demo"})["handle"];
   EXPECT_EQ(RunJson({"describe", "demo"})["handle"], older);

@@ -56,7 +56,7 @@ TEST_F(CroutctlTest, RefusedCallsExitWithACodeForEachStatus) {
   EXPECT_EQ(
       Json::parse(
           daemon_.Ctl({"--json", "describe", std::string(26, 'a')}).errors)["error"]["reason"],
-      "HANDLE_UNKNOWN");
+      "SERVER_RESTARTED");
   EXPECT_THAT(daemon_.Ctl({"schur", singular_, "--leading-order=2"}).errors,
               ::testing::HasSubstr("the leading block (order 2) is singular: row 2 (1-based) is"));
 }

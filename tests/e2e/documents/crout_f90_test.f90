@@ -73,6 +73,8 @@ contains
     x64 = x
     call crout_getrf(server, n, a64, lda, lu, info)  ! replaces the factor of real32
     call expect("getrf of real64", info == 0)
+    call crout_getrf(server, n, a64, lda, lu, info, pin=.true., refactor_if_lost=.true.)
+    call expect("getrf with options", info == 0)
     call crout_getrs(lu, "N", n, nrhs, b64, lda, info)
     call expect("getrs of real64", info == 0 .and. all(abs(b64(:n, 1) - [1, 2, 3]) < 1e-14))
     call crout_refactor(lu, n, 2*a64, lda, info)
