@@ -109,7 +109,8 @@ def test_messages_name_keywords_and_no_fields_of_the_contract(text, in_python):
     [
         ("NOT_FOUND", "HANDLE_EXPIRED", "renews the lease"),
         ("NOT_FOUND", "HANDLE_RELEASED", "The end of a `with` block"),
-        ("NOT_FOUND", "HANDLE_UNKNOWN", "another server"),
+        ("NOT_FOUND", "HANDLE_UNKNOWN", "another tenant"),
+        ("NOT_FOUND", "SERVER_RESTARTED", "on_lost="),
         ("NOT_FOUND", "HANDLE_EVICTED", "gone$"),
         ("DEADLINE_EXCEEDED", "UPLOAD_SLOW", "--upload-min-rate"),
         ("DEADLINE_EXCEEDED", "SERIES_IDLE", "start= its factor"),
@@ -202,17 +203,18 @@ def test_delays():
     requested = crout.Overloaded("no", retry_delay=1e9)
     attempts = Attempts(crout.RetryPolicy(3), RetryClass.REFUSED_ONLY, None)
     attempts.begin()
-    assert 30 <= attempts.delay_after(requested, True) <= 36
+    assert 30 <= attempts.delay_after(requested, True, False) <= 36
     with pytest.raises(crout.Overloaded):
-        attempts.delay_after(requested, False)
+        attempts.delay_after(requested, False, True)
     lost = crout.Unavailable("no")
     attempts = Attempts(crout.RetryPolicy(3), RetryClass.IDEMPOTENT, None)
     for most in (0.05, 0.1):
         attempts.begin()
-        assert most / 2 <= attempts.delay_after(lost, True) <= most
+        assert most / 2 <= attempts.delay_after(lost, True, True) <= most
     attempts.begin()
     with pytest.raises(crout.Unavailable):
-        attempts.delay_after(lost, True)
+        attempts.delay_after(lost, True, False)
+    assert 0.1 <= attempts.delay_after(lost, True, True) <= 0.2  # the server may be restarting
 
 
 def solution_messages(rows, cols=1, data=b"\0" * 16, dtype=2, layout=1, result=True, factor=None):

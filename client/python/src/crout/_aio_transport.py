@@ -35,6 +35,7 @@ class AsyncTransport:
         self._channel: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None  # event loop of the channel
         self._closed = False
+        self._reached = False  # whether the server has answered
 
     async def close(self) -> None:
         """Close the connection; running calls are cancelled."""
@@ -61,11 +62,13 @@ class AsyncTransport:
                 reply = call.reply()
                 try:
                     await self._attempt(call, reply, report, attempts.begin())
+                    self._reached = True
                     return reply.finish()
                 except CroutError as error:
+                    self._reached = self._reached or error.code != "UNAVAILABLE"
                     reply.explain(error)
                     call.name_file(error)
-                    delay = attempts.delay_after(error, reply.repeatable)
+                    delay = attempts.delay_after(error, reply.repeatable, self._reached)
                 await asyncio.sleep(delay)
 
     def _open(self) -> None:

@@ -53,6 +53,9 @@ class RetryPolicy:
     The delay before a retry is the server's, if it sent one; up to 20 % of jitter is added. Otherwise it is
     between 50 % and 100 % of an exponential backoff.
 
+    A client that has reached its server waits for a restart of the server: a call that is safe to repeat is
+    retried beyond `max_attempts` until `restart` seconds have passed since its first UNAVAILABLE.
+
     Attributes
     ----------
     max_attempts : int
@@ -61,12 +64,15 @@ class RetryPolicy:
         First and largest backoff, in seconds; the backoff doubles after each attempt.
     max_server_delay : float
         Limit of the server's delay, in seconds.
+    restart : float
+        Seconds to wait for a restart of the server; without effect if `max_attempts` is 1.
     """
 
     max_attempts: int = 4
     initial_backoff: float = 0.05
     max_backoff: float = 5.0
     max_server_delay: float = 30.0
+    restart: float = 30.0
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
@@ -234,6 +240,7 @@ class Attempts:
             timeout = None
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._made = 0
+        self._restarted_by: float | None = None  # set by the first UNAVAILABLE
 
     def begin(self) -> float | None:
         """Count an attempt. Returns the seconds until the deadline; None for no limit."""
@@ -242,14 +249,27 @@ class Attempts:
             return None
         return max(0.0, self._deadline - time.monotonic())
 
-    def delay_after(self, error: CroutError, repeatable: bool) -> float:
-        """Return the seconds to wait before the next attempt. Raises `error` if there must be none."""
-        if not repeatable or self._made >= self._policy.max_attempts or not self._may_retry(error):
+    def delay_after(self, error: CroutError, repeatable: bool, reached: bool) -> float:
+        """Return the seconds to wait before the next attempt. Raises `error` if there must be none.
+
+        `reached`: whether the server has answered this client.
+        """
+        if error.code == "UNAVAILABLE" and self._restarted_by is None:
+            self._restarted_by = time.monotonic() + self._policy.restart
+        if not repeatable or not self._may_retry(error):
+            raise error
+        if self._made >= self._policy.max_attempts and not (reached and self._restarting(error)):
             raise error
         delay = self._delay(error.retry_delay)
         if self._deadline is not None and time.monotonic() + delay >= self._deadline:
             raise error
         return delay
+
+    def _restarting(self, error: CroutError) -> bool:
+        """Whether the server may be restarting, so that the number of attempts is not limited."""
+        if error.code != "UNAVAILABLE" or self._policy.max_attempts == 1:
+            return False
+        return self._restarted_by is not None and time.monotonic() < self._restarted_by
 
     def _may_retry(self, error: CroutError) -> bool:
         if error.code in ("RESOURCE_EXHAUSTED", "ABORTED"):

@@ -114,7 +114,8 @@ class Connection(ClientBase):
     def close(self) -> None:
         """Close the connection; running and later calls raise `Cancelled`.
 
-        Factors stay on the server until their leases end, except those that objects of `crout.scipy` own.
+        Factors stay on the server until their leases end, except those that objects of `crout.scipy` own and
+        those with ``release_unreferenced=True``.
         """
         self._releases.close()
         self.closed = True

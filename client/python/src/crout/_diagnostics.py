@@ -116,9 +116,10 @@ def _text(message: bytes, number: int) -> str:
 _LOST_FACTOR_ADVICE = {
     "HANDLE_EXPIRED": "A `with` block renews the lease while the program runs and the server answers",
     "HANDLE_RELEASED": (
-        "The end of a `with` block releases its factor, and the end of a series the factor of the series"
+        "The end of a `with` block releases its factor; the end of a series releases the factor of the series"
     ),
-    "HANDLE_UNKNOWN": "The handle may also belong to another server or tenant=",
+    "HANDLE_UNKNOWN": "The handle may also belong to another tenant=",
+    "SERVER_RESTARTED": 'lu_factor(..., on_lost="refactor") factors a lost matrix again',
 }
 
 

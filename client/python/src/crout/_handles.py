@@ -69,6 +69,12 @@ def renew(handle: str, lease: Lease | None) -> Call[datetime.datetime]:
     return _unary("RenewLease", request, service.RenewLeaseResponse, _messages.lease_end)
 
 
+def pin(handle: str, pinned: bool) -> Call[datetime.datetime]:
+    """Build RenewLease that pins or unpins, and leaves the length of the lease unchanged."""
+    request = service.RenewLeaseRequest(handle=text("handle", handle), pin=pinned)
+    return _unary("RenewLease", request, service.RenewLeaseResponse, _messages.lease_end)
+
+
 def release(handle: str) -> Call[None]:
     """Build ReleaseFactor. Not retried after a lost connection: the second reply would be NOT_FOUND."""
     return _unary(

@@ -269,6 +269,7 @@ def server_info(message: service.GetServerInfoResponse) -> ServerInfo:
         max_sparse_n=message.limits.max_sparse_n,
         default_lease=seconds(message.limits.default_lease),
         max_lease=seconds(message.limits.max_lease),
+        max_pinned_bytes=message.limits.max_pinned_bytes,
         tenants=tuple(_result(TenantLoad, tenant) for tenant in message.tenants),
     )
 

@@ -41,6 +41,7 @@ Algorithm = Literal[
 Solver = Literal["auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifrontal", "klu", "cudss"]
 Precision = Literal["auto", "single", "tf32"]
 Strategy = Literal["auto", "reuse", "refactor", "update"]
+OnLost = Literal["raise", "refactor"]
 Lease = str | float | datetime.timedelta
 Trans = Literal[0, 1, 2, "N", "T", "C", "H"]
 _OPERATIONS = {
@@ -80,13 +81,21 @@ class FactorizeOptions(CallOptions, total=False):
 
 
 class CacheOptions(TypedDict, total=False):
-    """Lease and name of a factor."""
+    """Lease, name and pin of a factor."""
 
     name: str
     lease: Lease | None
+    pin: bool
 
 
-class LuFactorOptions(FactorizeOptions, CacheOptions, total=False):
+class LifetimeOptions(TypedDict, total=False):
+    """Options about lost and unreferenced factors."""
+
+    on_lost: OnLost
+    release_unreferenced: bool
+
+
+class LuFactorOptions(FactorizeOptions, CacheOptions, LifetimeOptions, total=False):
     """Options of lu_factor."""
 
     request_id: str
@@ -150,7 +159,7 @@ class BatchRefactorOptions(CallOptions, total=False):
     keep_matrix: bool
 
 
-class BatchOptions(BatchRefactorOptions, CacheOptions, total=False):
+class BatchOptions(BatchRefactorOptions, CacheOptions, LifetimeOptions, total=False):
     """Options of lu_factor for a batch."""
 
     request_id: str
@@ -346,9 +355,18 @@ def _method_parameters(
     )
 
 
-def cache_options(*, name: str = "", lease: Lease | None = None) -> service.CacheOptions:
-    """Convert the name and lease of a factor."""
-    return service.CacheOptions(name=text("name", name), lease=None if lease is None else duration(lease))
+def cache_options(*, name: str = "", lease: Lease | None = None, pin: bool = False) -> service.CacheOptions:
+    """Convert the name and lease of a factor, and whether to pin it."""
+    return service.CacheOptions(
+        name=text("name", name), lease=None if lease is None else duration(lease), pin=pin
+    )
+
+
+def lifetime_options(*, on_lost: OnLost = "raise", release_unreferenced: bool = False) -> tuple[bool, bool]:
+    """Return whether to make a lost factor again, and whether to release an unreferenced one."""
+    if on_lost not in ("raise", "refactor"):
+        raise InvalidRequest(f'on_lost is {on_lost!r}: give "raise" or "refactor"')
+    return on_lost == "refactor", release_unreferenced
 
 
 def echelon_options(

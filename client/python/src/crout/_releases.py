@@ -68,6 +68,14 @@ class Releases:
                 self._thread.start()
         return release
 
+    def disown(self, handle: str, release: Callable[[], object]) -> None:
+        """Cancel the release of `handle`, where `release` is the result of `own`."""
+        with self._lock:
+            self._handles.discard(handle)
+        if isinstance(release, weakref.finalize):
+            release.detach()
+        self._collected.put(handle)  # wakes the thread, which may now end
+
     def close(self) -> None:
         """Release all factors, in a few seconds at most. Those that remain live until their leases end."""
         with self._lock:

@@ -23,9 +23,11 @@ from crout._diagnostics import (
     warn_of_echelon_form,
     warn_of_factor,
 )
-from crout._options import Lease, Trans
-from crout.errors import CroutError
-from crout.records import BatchRecord, FactorRecord, SlogDet, Summarized
+from crout._lifetime import Cached, Lifetime, copy_of
+from crout._options import Trans
+from crout._releases import Releases
+from crout.errors import CroutError, InvalidRequest
+from crout.records import BatchRecord, FactorRecord, SlogDet
 from crout.results import Complement, EchelonForm, Iterations
 
 Array = npt.NDArray[Any]
@@ -34,39 +36,29 @@ R = TypeVar("R")
 _MAX_VERSIONS = 5  # limit of restarts of a condition estimate, if other clients replace the factor meanwhile
 
 
-class FactorView(Summarized):
-    """Attributes of a factor that need no call, and operations of a factor.
+class FactorView(Cached[FactorRecord]):
+    """Attributes of a factor that need no call, and operations of a factor."""
 
-    Attributes
-    ----------
-    record : FactorRecord
-        Description from the call that made this version.
-    """
+    _factorize = staticmethod(_requests.factorize)
 
-    def __init__(self, client: Any, record: FactorRecord, lease: Lease | None = None) -> None:
-        self._client = client
-        self.record = record
-        self._lease = lease
-
-    @property
-    def handle(self) -> str:
-        """The factor's identifier on the server; any client of the tenant can use it."""
-        return self.record.handle
+    @staticmethod
+    def _handle_of(record: FactorRecord) -> str:
+        return record.handle
 
     @property
     def name(self) -> str:
         """The name given by the caller; may be empty."""
-        return self.record.name
+        return self._record.name
 
     @property
     def version(self) -> int:
         """1 for a new factor; each refactor adds 1."""
-        return self.record.version
+        return self._record.version
 
     @property
     def n(self) -> int:
         """Order of the matrix."""
-        return self.record.n
+        return self._record.n
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,33 +68,40 @@ class FactorView(Summarized):
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of L and U."""
-        return self.record.dtype
+        return self._record.dtype
 
     @property
     def info(self) -> int:
         """LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero."""
-        return self.record.info
+        return self._record.info
 
     @property
     def quality(self) -> float | None:
         """Estimate of ||P A - L U|| / (n ||A|| eps): good near 1 or below, poor above 30."""
-        return self.record.quality
+        return self._record.quality
 
     def _summary(self) -> dict[str, Any]:
         return self.record._summary()
 
     def _solve(self, b: Any, trans: Trans, full_output: bool, options: Mapping[str, Any]) -> Steps[Any]:
-        solution = yield from _requests.solve(self.record, b, trans=trans, **options)
+        solution = yield from self._surviving(
+            lambda record: _requests.solve(record, b, trans=trans, **options)
+        )
         return solution if full_output else solution.x
 
     def _refactor(self, A: Any, options: Mapping[str, Any]) -> Steps[Any]:
-        self.record = yield from _requests.refactorize(self.record, A, **options)
-        warn_of_factor(self.record)
+        if self._origin is not None:
+            A = copy_of(A)
+        self._record = yield from self._surviving(lambda record: _requests.refactorize(record, A, **options))
+        self._replace_origin(A, options)
+        warn_of_factor(self._record)
         return self
 
     def _estimate_rcond(self) -> Steps[float]:
         """Estimate rcond and store it. Starts again if another client replaces the factor meanwhile."""
-        record = self.record
+        return (yield from self._surviving(self._estimate_rcond_of))
+
+    def _estimate_rcond_of(self, record: FactorRecord) -> Steps[float]:
         for _ in range(_MAX_VERSIONS):
             if record.rcond is None:
                 inverse = yield from _inverse_norm(record)
@@ -111,7 +110,7 @@ class FactorView(Summarized):
                     continue
                 record = _linalg.with_rcond(record, inverse)
             if record.version >= self.version:  # another thread may have replaced the record
-                self.record = record
+                self._record = record
             assert record.rcond is not None
             return record.rcond
         raise CroutError(
@@ -121,17 +120,17 @@ class FactorView(Summarized):
         )
 
     def _slogdet(self) -> Steps[SlogDet]:
-        known = _linalg.known_determinant(self.record)
+        known = _linalg.known_determinant(self._record)
         if known is not None:
             return known
-        if self.record.sparse is None:
-            return (yield from _handles.get_factors(self.record)).slogdet()
-        return (yield from _handles.get_sparse_factors(self.record)).slogdet()
+        if self._record.sparse is None:
+            return (yield from self._surviving(_handles.get_factors)).slogdet()
+        return (yield from self._surviving(_handles.get_sparse_factors)).slogdet()
 
     def _iterations(self) -> Steps[Iterations]:
-        pages = [(yield from _handles.get_iterations(self.handle, ""))]
+        pages = [(yield from _handles.get_iterations(self._handle, ""))]
         while token := pages[-1].next_page_token:
-            pages.append((yield from _handles.get_iterations(self.handle, token)))
+            pages.append((yield from _handles.get_iterations(self._handle, token)))
         return _messages.iterations(pages)
 
 
@@ -151,48 +150,38 @@ def _inverse_norm(record: FactorRecord) -> Steps[float | None]:
         return float(end.value)
 
 
-class BatchView(Summarized):
-    """Attributes of a batch that need no call, and operations of a batch.
+class BatchView(Cached[BatchRecord]):
+    """Attributes of a batch that need no call, and operations of a batch."""
 
-    Attributes
-    ----------
-    record : BatchRecord
-        Description of the batch and of each member.
-    """
+    _factorize = staticmethod(_batch.factorize)
 
-    def __init__(self, client: Any, record: BatchRecord, lease: Lease | None = None) -> None:
-        self._client = client
-        self.record = record
-        self._lease = lease
-
-    @property
-    def handle(self) -> str:
-        """The batch's identifier on the server; any client of the tenant can use it."""
-        return self.record.factor.handle
+    @staticmethod
+    def _handle_of(record: BatchRecord) -> str:
+        return record.factor.handle
 
     @property
     def version(self) -> int:
         """1 for a new batch; each refactor adds 1."""
-        return self.record.factor.version
+        return self._record.factor.version
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of all members."""
-        return self.record.factor.dtype
+        return self._record.factor.dtype
 
     @property
     def shapes(self) -> Array:
         """Rows and columns of each member."""
-        return self.record.shapes
+        return self._record.shapes
 
     @property
     def info(self) -> Array:
         """LAPACK's info of each member: 0, or the 1-based index of the first pivot that is exactly zero."""
-        return self.record.info
+        return self._record.info
 
     def __len__(self) -> int:
         """Return the number of members."""
-        return len(self.record.shapes)
+        return len(self._record.shapes)
 
     def _summary(self) -> dict[str, Any]:
         return self.record._summary()
@@ -204,13 +193,18 @@ class BatchView(Summarized):
         full_output: bool,
         options: Mapping[str, Any],
     ) -> Steps[Any]:
-        solution = yield from _batch.solve(self.record, b, members, **options)
+        solution = yield from self._surviving(lambda record: _batch.solve(record, b, members, **options))
         warn_of_batch_solution(solution)
         return solution if full_output else solution.x
 
     def _refactor(self, matrices: Iterable[Any], options: Mapping[str, Any]) -> Steps[Any]:
-        self.record = yield from _batch.refactorize(self.record, matrices, **options)
-        warn_of_batch(self.record)
+        if self._origin is not None:
+            matrices = copy_of(matrices)
+        self._record = yield from self._surviving(
+            lambda record: _batch.refactorize(record, matrices, **options)
+        )
+        self._replace_origin(matrices, options)
+        warn_of_batch(self._record)
         return self
 
 
@@ -219,6 +213,7 @@ class ClientBase:
 
     _factor_type: ClassVar[type[FactorView]]
     _batch_type: ClassVar[type[BatchView]]
+    _releases: Releases | None = None  # releases unreferenced factors
 
     def _handle_of(self, f: object) -> str:
         """Return the handle of a factor or batch. A str is returned unchanged."""
@@ -241,11 +236,20 @@ class ClientBase:
         )
 
     def _lu_factor(self, A: Any, options: Mapping[str, Any]) -> Steps[Any]:
-        if not _batch.is_batch(A):
-            return (yield from self._factor_matrix(A, options))
-        record = yield from _batch.factorize(A, **options)
-        yield from _warn_or_release(warn_of_batch, record, record.factor.handle, options)
-        return self._batch_type(self, record, options.get("lease"))
+        lifetime, others = Lifetime.split(options)
+        if lifetime.release_unreferenced and self._releases is None:
+            raise InvalidRequest("an asynchronous client has no release_unreferenced: use ``async with``")
+        if lifetime.refactor_if_lost:
+            A = copy_of(A)
+        factor: FactorView | BatchView
+        if _batch.is_batch(A):
+            record = yield from _batch.factorize(A, **others)
+            yield from _warn_or_release(warn_of_batch, record, record.factor.handle, others)
+            factor = self._batch_type(self, record, others.get("lease"))
+        else:
+            factor = yield from self._factor_matrix(A, others)
+        factor._live(lifetime, A, others)
+        return factor
 
     def _factor_matrix(self, A: Any, options: Mapping[str, Any]) -> Steps[FactorView]:
         record = yield from _requests.factorize(A, **options)
@@ -263,7 +267,7 @@ class ClientBase:
 
     def _lu_solve(self, f: object, b: Any, trans: Trans, options: Mapping[str, Any]) -> Steps[Array]:
         factor = (yield from self._attach(f)) if isinstance(f, str) else self._checked(f)
-        return (yield from _requests.solve(factor.record, b, trans=trans, **options)).x
+        return (yield from factor._solve(b, trans, False, options))
 
     def _schur_complement(
         self, A: Any, leading_order: int | None, keep: Iterable[int] | None, options: Mapping[str, Any]
@@ -286,7 +290,7 @@ class ClientBase:
         try:
             return (yield from factor._slogdet())
         finally:
-            yield from _handles.release(factor.handle)
+            yield from _handles.release(factor._handle)
 
     def _attach(self, handle: str) -> Steps[Any]:
         return self._factor_type(self, (yield from _handles.describe(_handles.checked_handle(handle))))

@@ -43,6 +43,9 @@ CHANNEL_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.keepalive_timeout_ms", 15_000),
     ("grpc.http2.ping_timeout_ms", 15_000),  # for gRPC 1.64 and newer; older versions use keepalive's timeout
     ("grpc.http2.max_pings_without_data", 0),
+    # The default lets two minutes pass between attempts to reach a server that restarts.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
 ]
 
 # Largest number of seconds to wait until the server ends a closed series.
@@ -144,6 +147,7 @@ class Transport:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._closed = False
+        self._reached = False  # whether the server has answered
         self._metadata = server.metadata()
         options = [*server.channel_options(), _SINGLE_THREADED]
         self._channel = (
@@ -179,11 +183,13 @@ class Transport:
                 reply = call.reply()
                 try:
                     self._attempt(call, reply, report, attempts.begin())
+                    self._reached = True
                     return reply.finish()
                 except CroutError as error:
+                    self._reached = self._reached or error.code != "UNAVAILABLE"
                     reply.explain(error)
                     call.name_file(error)
-                    delay = attempts.delay_after(error, reply.repeatable)
+                    delay = attempts.delay_after(error, reply.repeatable, self._reached)
                 time.sleep(delay)
 
     def _attempt(self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None) -> None:

@@ -95,16 +95,9 @@ class AsyncHeld(abc.ABC):
 
     _client: AsyncClient
     _lease: Lease | None
+    _handle: str
     _renewal: asyncio.Task[None] | None = None
-
-    @property
-    @abc.abstractmethod
-    def handle(self) -> str:
-        """The identifier on the server; any client of the tenant can use it."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the renewal, which belongs to the original."""
-        return {**self.__dict__, "_renewal": None}
+    _renewed: float  # the lease in seconds while there is a renewal
 
     async def __aenter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
@@ -112,6 +105,7 @@ class AsyncHeld(abc.ABC):
             lease = (await self._client.server_info()).default_lease
         else:
             lease = _options.lease_seconds(self._lease)
+        self._renewed = lease
         self._renewal = asyncio.create_task(self._renew_while_held(lease))
         return self
 
@@ -130,12 +124,17 @@ class AsyncHeld(abc.ABC):
             if error is None:
                 raise
 
+    def _hold_again(self, lost: str) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+            self._renewal = asyncio.create_task(self._renew_while_held(self._renewed))
+
     async def _renew_while_held(self, lease: float) -> None:
         failed = False
         while True:
             await asyncio.sleep(pause(lease, failed))
             try:
-                await self._client._run(_handles.renew(self.handle, lease))
+                await self._client._run(_handles.renew(self._handle, lease))
                 failed = False
             except HandleExpired:
                 return  # the next use of the factor reports the error
@@ -143,10 +142,12 @@ class AsyncHeld(abc.ABC):
                 failed = True
 
     describe = _awaited(Held.describe)
+    pin = _awaited(Held.pin)
+    unpin = _awaited(Held.unpin)
 
     @_documented(Held.renew)
     async def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        end = await self._client._run(_handles.renew(self.handle, lease))
+        end = await self._client._run(_handles.renew(self._handle, lease))
         self._lease = lease
         if self._renewal is not None:
             await self._stop_renewing()
@@ -156,7 +157,7 @@ class AsyncHeld(abc.ABC):
     @_documented(Held.release)
     async def release(self) -> None:
         await self._stop_renewing()
-        await self._client._run(_handles.release(self.handle))
+        await self._client._run(_handles.release(self._handle))
 
     async def _stop_renewing(self) -> None:
         renewal, self._renewal = self._renewal, None

@@ -144,7 +144,9 @@ class BatchFactor(BatchView, Held):
             The member does not exist.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_batch.get_member(self.record, member, MemberFactors.plu))
+        return self._client._run(
+            self._surviving(lambda record: _batch.get_member(record, member, MemberFactors.plu))
+        )
 
     def to_lu_piv(self, member: int) -> tuple[Array, Array]:
         """Download a member's factors as `scipy.linalg.lu_factor` returns them.
@@ -166,4 +168,6 @@ class BatchFactor(BatchView, Held):
         InvalidRequest, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
             As `to_lu`.
         """
-        return self._client._run(_batch.get_member(self.record, member, MemberFactors.lu_piv))
+        return self._client._run(
+            self._surviving(lambda record: _batch.get_member(record, member, MemberFactors.lu_piv))
+        )

@@ -111,6 +111,7 @@ class Client(Connection):
     @_options.takes(
         _options.cache_options,
         _options.request_id_option,
+        _options.lifetime_options,
         _options.factorize_options,
         _options.call_options,
     )
@@ -130,7 +131,8 @@ class Client(Connection):
             (count, m, n). Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any
             shapes, even rectangular or empty, and are converted to a common type. Sparse members, of at most
             2^24 elements, are sent as dense. A member's factors have the same bits in every batch. A batch
-            has the options `name`, `lease`, `request_id`, `device`, `keep_matrix`, `timeout` and `progress`.
+            has the options `name`, `lease`, `pin`, `request_id`, `on_lost`, `release_unreferenced`, `device`,
+            `keep_matrix`, `timeout` and `progress`.
         name : str
             Name in lists of factors; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
@@ -140,6 +142,17 @@ class Client(Connection):
             Makes the call safe to repeat after a lost connection: calls with the same id return the same
             factor. The server finishes the work even if the client disconnects, and keeps the factor even
             if a warning is raised as an error.
+        pin : bool
+            Pin the factor: the server neither evicts it nor moves it to host memory until it is unpinned or
+            released, or its lease ends.
+        on_lost : {"raise", "refactor"}
+            "refactor": keep a copy of A, and factor it again when a use finds that the server has lost the
+            factor: after a restart, an eviction, the end of the lease or the loss of a device. The factor
+            then has a new handle. A file is not copied, and must not change. "raise": `HandleExpired`.
+        release_unreferenced : bool
+            Release the factor when the program no longer refers to this object. Only for a factor without
+            `name`, `pin` and `request_id`. Reading `handle` or `record`, and pickling, ends this, because
+            others may then use the factor. Not for asyncio.
         algorithm : str
             A name in `ServerInfo.devices`; "auto" for the fastest method that pivots.
         device : str

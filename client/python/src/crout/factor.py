@@ -32,11 +32,8 @@ class Held(abc.ABC):
 
     _client: Connection
     _lease: Lease | None
-
-    @property
-    @abc.abstractmethod
-    def handle(self) -> str:
-        """The identifier on the server; any client of the tenant can use it."""
+    _handle: str
+    _renewed: float | None = None  # the lease in seconds, in a ``with`` block
 
     def __enter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
@@ -44,7 +41,8 @@ class Held(abc.ABC):
             lease = self._client.server_info().default_lease
         else:
             lease = _options.lease_seconds(self._lease)
-        self._client._renewals.hold(self.handle, lease)
+        self._client._renewals.hold(self._handle, lease)
+        self._renewed = lease
         return self
 
     def __exit__(
@@ -54,6 +52,7 @@ class Held(abc.ABC):
         trace: TracebackType | None,
     ) -> None:
         """Release the factor. It is not an error if the server no longer has it."""
+        self._renewed = None
         try:
             self.release()
         except HandleExpired:
@@ -62,25 +61,42 @@ class Held(abc.ABC):
             if error is None:  # must not hide the error of the block
                 raise
 
+    def _hold_again(self, lost: str) -> None:
+        if self._renewed is not None:
+            self._client._renewals.drop(lost)
+            self._client._renewals.hold(self._handle, self._renewed)
+
     def describe(self) -> FactorRecord:
         """Fetch the current record from the server: tier, lease, version."""
-        return self._client._run(_handles.describe(self.handle))
+        return self._client._run(_handles.describe(self._handle))
+
+    def pin(self) -> None:
+        """Pin the factor: the server neither evicts it nor moves it to host memory. Restarts the lease.
+
+        Pins count in ``server_info().max_pinned_bytes``, beyond which `Overloaded` is raised. A pin ends with
+        `unpin`, with the factor's release, and when the lease ends.
+        """
+        self._client._run(_handles.pin(self._handle, True))
+
+    def unpin(self) -> None:
+        """Permit eviction again."""
+        self._client._run(_handles.pin(self._handle, False))
 
     def renew(self, lease: Lease | None = None) -> datetime.datetime:
         """Set the lease's length, counted from now. Returns its end on the server's clock.
 
         The default of `lease` is the server's. In a ``with`` block, later renewals use the new length.
         """
-        end = self._client._run(_handles.renew(self.handle, lease))
+        end = self._client._run(_handles.renew(self._handle, lease))
         self._lease = lease
-        if self._client._renewals.holds(self.handle):
+        if self._client._renewals.holds(self._handle):
             self.__enter__()
         return end
 
     def release(self) -> None:
         """Release the factor on the server. Running calls finish; later calls raise `HandleExpired`."""
-        self._client._renewals.drop(self.handle)
-        self._client._run(_handles.release(self.handle))
+        self._client._renewals.drop(self._handle)
+        self._client._run(_handles.release(self._handle))
 
 
 class Factor(FactorView, Held):
@@ -88,7 +104,8 @@ class Factor(FactorView, Held):
 
     Several threads may use it at once. It can be pickled; the copy refers to the same factor on the server.
     A ``with`` block renews the lease in the background and releases the factor at its end. Otherwise the
-    factor lives until its lease ends.
+    factor lives until its lease ends. In either case memory pressure may evict it, unless it is pinned
+    (`pin`), and a restart of the server ends it; ``on_lost="refactor"`` of `Client.lu_factor` makes it again.
 
     All methods raise subclasses of `CroutError`; `HandleExpired` if the server no longer has the factor.
     """
@@ -235,7 +252,7 @@ class Factor(FactorView, Held):
             (``record.unit_diagonal``), so that this form cannot be computed.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_handles.get_factors(self.record).then(PackedFactors.plu))
+        return self._client._run(self._surviving(lambda f: _handles.get_factors(f).then(PackedFactors.plu)))
 
     def to_lu_piv(self) -> tuple[Array, Array]:
         """Download a dense factor as `scipy.linalg.lu_factor` returns it, for `scipy.linalg.lu_solve`.
@@ -252,7 +269,9 @@ class Factor(FactorView, Held):
         InvalidRequest, Singular, HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
             As `to_lu`.
         """
-        return self._client._run(_handles.get_factors(self.record).then(PackedFactors.lu_piv))
+        return self._client._run(
+            self._surviving(lambda f: _handles.get_factors(f).then(PackedFactors.lu_piv))
+        )
 
     @_options.takes(_options.factorize_options)
     def estimate(self, **options: Unpack[FactorizeOptions]) -> Estimate:
@@ -267,7 +286,7 @@ class Factor(FactorView, Held):
             The factor is dense.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_handles.estimate_again(self.handle, **options))
+        return self._client._run(_handles.estimate_again(self._handle, **options))
 
     def to_sparse_lu(self) -> SparseFactors:
         """Download a sparse factor as `scipy.sparse.linalg.splu` returns it: L, U, perm_r and perm_c.
@@ -280,7 +299,7 @@ class Factor(FactorView, Held):
             There is no factor, because the matrix is structurally singular (``record.singular_reason``).
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_handles.get_sparse_factors(self.record))
+        return self._client._run(self._surviving(_handles.get_sparse_factors))
 
     def slogdet(self) -> SlogDet:
         """Return the determinant of A, like `numpy.linalg.slogdet`.
@@ -353,5 +372,5 @@ def inverse_operator(factor: Any, **options: Any) -> Any:
         matmat=lambda b: apply(b, 0),
         rmatmat=lambda b: apply(b, 2),
         # Without dtype, SciPy would determine it by a solve.
-        dtype=factor.record.matrix_dtype,
+        dtype=factor._record.matrix_dtype,
     )

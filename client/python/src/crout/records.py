@@ -156,6 +156,8 @@ class FactorRecord(Summarized):
         precision was requested.
     sparse : SparseInfo or None
         Set for a sparse factor.
+    pinned : bool
+        Whether the factor is protected from eviction.
     """
 
     _shown = "handle name version n dtype algorithm device precision info quality warnings"
@@ -192,6 +194,7 @@ class FactorRecord(Summarized):
     precision: str | None = None
     precision_fallback: str | None = None
     sparse: SparseInfo | None = None
+    pinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -276,6 +279,7 @@ class TenantLoad:
     device_bytes: int
     host_bytes: int
     calls: int
+    pinned_bytes: int = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -297,6 +301,8 @@ class ServerInfo(Summarized):
     max_sparse_n : int
         Largest order of a matrix that is factored as sparse, on a device with sparse_algorithms; 0 from older
         servers.
+    max_pinned_bytes : int
+        Largest number of bytes of the tenant's pinned factors; 0 from older servers.
     default_lease, max_lease : float
         Lease of a factor whose request names none, and longest lease, in seconds.
     tenants : tuple of TenantLoad
@@ -316,6 +322,7 @@ class ServerInfo(Summarized):
     max_lease: float
     tenants: tuple[TenantLoad, ...] = ()
     max_sparse_n: int = 0
+    max_pinned_bytes: int = 0
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), "devices": tuple(device.name for device in self.devices)}
