@@ -25,6 +25,7 @@ def eventually(condition):
 class Daemon:
     def __init__(self, program: str, directory: Path, *flags: str) -> None:
         self._socket = directory / "failpoints"
+        self._reached_before: dict[str, int] = {}
         self._log = (directory / "croutd.log").open("wb")
         self._process = subprocess.Popen(
             [
@@ -67,6 +68,7 @@ class Daemon:
 
     def hold(self, place: str) -> None:
         """Block all threads that reach the failpoint `place`, until `release`."""
+        self._reached_before[place] = self.reached(place)
         self._command(f"hold {place}")
 
     def release(self, place: str) -> None:
@@ -76,7 +78,8 @@ class Daemon:
         return int(self._ask(f"reached {place}"))
 
     def await_reached(self, place: str, count: int) -> None:
-        self._command(f"await {place} {count}")
+        """Wait until `place` was reached `count` times since `hold`."""
+        self._command(f"await {place} {self._reached_before[place] + count}")
 
     def advance(self, seconds: float) -> None:
         """Advance the daemon's clocks."""
