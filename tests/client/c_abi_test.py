@@ -3,7 +3,9 @@
 """Checks that libcrout's ABI only grows: compares the library with client/c/libcrout.abi by libabigail.
 
 usage: c_abi_test.py LIBCROUT [--write]
-    --write   replaces client/c/libcrout.abi, after functions were added or the soname has changed
+    --write   replaces client/c/libcrout.abi, after an addition or after the soname has changed
+
+Fields may be appended to structures that begin with their size.
 
 LIBCROUT needs debug information, as in the preset `ci`.
 """
@@ -44,7 +46,7 @@ def main(library):
         assert compare(new, moved), "abidiff must find a moved member"
         changes = compare(ABI, new)
     if changes:
-        sys.exit(f"{changes}\nlibcrout's ABI has changed. Restore it, or raise the major version and use --write.")
+        sys.exit(f"{changes}\nlibcrout's ABI has changed. Restore it, or raise the major version. Then use --write.")
 
 
 if __name__ == "__main__":

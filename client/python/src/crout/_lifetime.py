@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from crout import _options, _payload
 from crout._call import Call, Steps
 from crout._options import Lease
+from crout._releases import Releases
 from crout.errors import HandleExpired, InvalidRequest
 from crout.records import Summarized
-
-if TYPE_CHECKING:
-    from crout._releases import Releases
 
 R = TypeVar("R")
 T = TypeVar("T")
