@@ -24,6 +24,7 @@ from crout._diagnostics import (
     warn_of_factor,
 )
 from crout._options import Lease, Trans
+from crout._transport import Server
 from crout.errors import CroutError
 from crout.records import BatchRecord, FactorRecord, SlogDet, Summarized
 from crout.results import Complement, EchelonForm, Iterations
@@ -219,6 +220,12 @@ class ClientBase:
 
     _factor_type: ClassVar[type[FactorView]]
     _batch_type: ClassVar[type[BatchView]]
+    _server: Server
+
+    @property
+    def address(self) -> str:
+        """Address of the server: "host:port" or "unix:PATH"."""
+        return self._server.address
 
     def _handle_of(self, f: object) -> str:
         """Return the handle of a factor or batch. A str is returned unchanged."""
