@@ -11,7 +11,7 @@
 #   share/crout/           the wire contract, the Fortran module, PETSc's solver type, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
 #   share/crout/deploy/    what Prometheus, Alertmanager, Grafana, Kubernetes and proxies read; make-certificates.sh
-#   share/doc/crout/       docs/operations.md and docs/operations
+#   share/doc/crout/       docs/operations.md and docs/operations; licenses/ of the shared libraries
 #   libexec/crout/         crout-order, which croutd starts; tests and benchmarks, with
 #                          CROUT_PACKAGE_TESTS
 
@@ -85,6 +85,7 @@ if(programs)
   install(CODE "
     set(crout_programs \"${programs}\")
     set(crout_library_dir \"${CMAKE_INSTALL_LIBDIR}/crout\")
+    set(crout_license_dir \"${CMAKE_INSTALL_DATADIR}/doc/crout/licenses\")
     include(\"${PROJECT_SOURCE_DIR}/cmake/CroutBundleLibraries.cmake\")"
     COMPONENT runtime)
 endif()
