@@ -11,20 +11,21 @@
 #   share/crout/           the wire contract, the Fortran module, PETSc's solver type, examples, croutd.toml, croutd.service
 #   share/crout/python/    the Python client's source: pip install share/crout/python
 #   share/crout/deploy/    what Prometheus, Alertmanager, Grafana, Kubernetes and proxies read; make-certificates.sh
-#   share/doc/crout/       docs/operations.md and docs/operations
+#   share/doc/crout/       docs/operations.md and docs/operations; licenses/ of the shared libraries
 #   libexec/crout/         crout-order, which croutd starts; tests and benchmarks, with
 #                          CROUT_PACKAGE_TESTS
 
 set(CROUT_CUDA_RPATH "/usr/local/cuda/lib64" CACHE STRING
-  "Where installed programs look for the CUDA libraries, after LD_LIBRARY_PATH; a list")
+  "Where libcrout_cuda.so looks for the CUDA libraries, after LD_LIBRARY_PATH; a list")
 
-# crout_install_programs(DESTINATION dir COMPONENT name TARGETS ...)
+# crout_install_programs(DESTINATION dir COMPONENT name TARGETS ... [RPATH ...])
+# RPATH: directories of libraries that the bundle does not contain.
 function(crout_install_programs)
-  cmake_parse_arguments(arg "" "DESTINATION;COMPONENT" "TARGETS" ${ARGN})
+  cmake_parse_arguments(arg "" "DESTINATION;COMPONENT" "TARGETS;RPATH" ${ARGN})
   string(REGEX REPLACE "[^/]+" ".." up "${arg_DESTINATION}")
   foreach(target ${arg_TARGETS})
     set_target_properties(${target} PROPERTIES
-      INSTALL_RPATH "$ORIGIN/${up}/${CMAKE_INSTALL_LIBDIR}/crout;${CROUT_CUDA_RPATH}")
+      INSTALL_RPATH "$ORIGIN/${up}/${CMAKE_INSTALL_LIBDIR}/crout;${arg_RPATH}")
     # RPATH rather than RUNPATH: it also serves what the libraries in lib/crout need themselves.
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
     set_property(GLOBAL APPEND PROPERTY CROUT_BUNDLED_PROGRAMS "$<TARGET_FILE:${target}>")
@@ -35,7 +36,9 @@ endfunction()
 
 if(TARGET crout_cuda_plugin)
   set_target_properties(crout_cuda_plugin PROPERTIES INSTALL_RPATH "$ORIGIN;${CROUT_CUDA_RPATH}")
-  target_link_options(crout_cuda_plugin PRIVATE -Wl,--disable-new-dtags)
+  # RUNPATH, because RPATH precedes LD_LIBRARY_PATH, and NVIDIA's libraries find each other by RUNPATH: libcublas.so
+  # of CROUT_CUDA_RPATH would load libcublasLt.so of another version from LD_LIBRARY_PATH.
+  target_link_options(crout_cuda_plugin PRIVATE -Wl,--enable-new-dtags)
   set_property(GLOBAL APPEND PROPERTY CROUT_BUNDLED_PROGRAMS "$<TARGET_FILE:crout_cuda_plugin>")
   install(TARGETS crout_cuda_plugin LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/crout
     COMPONENT runtime)
@@ -52,7 +55,8 @@ crout_install_programs(DESTINATION libexec/crout COMPONENT runtime TARGETS crout
 if(CROUT_PACKAGE_TESTS)
   get_property(tests GLOBAL PROPERTY CROUT_PACKAGED_TESTS)
   if(tests)
-    crout_install_programs(DESTINATION libexec/crout COMPONENT tests TARGETS ${tests})
+    crout_install_programs(DESTINATION libexec/crout COMPONENT tests TARGETS ${tests}
+      RPATH ${CROUT_CUDA_RPATH})
   endif()
   if(CROUT_HAVE_CUDA)
     foreach(script run_suite.sh run_benches.sh run_studies.sh sanitize.sh operator_check.sh record_metrics.py)
@@ -85,6 +89,7 @@ if(programs)
   install(CODE "
     set(crout_programs \"${programs}\")
     set(crout_library_dir \"${CMAKE_INSTALL_LIBDIR}/crout\")
+    set(crout_license_dir \"${CMAKE_INSTALL_DATADIR}/doc/crout/licenses\")
     include(\"${PROJECT_SOURCE_DIR}/cmake/CroutBundleLibraries.cmake\")"
     COMPONENT runtime)
 endif()

@@ -4,6 +4,8 @@
 #ifndef CROUT_SERVER_CONFIG_H_
 #define CROUT_SERVER_CONFIG_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <string>
 #include <variant>
@@ -63,6 +65,7 @@ struct Config {
   // calls, and calls in flight may finish within drain_limit.
   absl::Duration drain_grace = absl::Seconds(2);
   absl::Duration drain_limit = absl::Seconds(30);
+  pid_t stop_with_parent = 0;  // drain when this parent process has ended; 0: never
 
   // Turns dynamic batching off in `limits` and `pool`.
   void DisableBatching();

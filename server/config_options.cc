@@ -363,7 +363,7 @@ void AddLimitOptions(Options& options, Config& config) {
 }
 
 // Adds the time limits of transfers and of the shutdown.
-void AddTimeoutOptions(Options& options, Config& config) {
+void AddTimeoutOptions(Options& options, CLI::App& app, Config& config) {
   options.BeginSection("Transfers and shutdown");
   TransferLimits& transfer = config.limits.transfer;
   options.AddTimeLimit(
@@ -381,6 +381,12 @@ void AddTimeoutOptions(Options& options, Config& config) {
   options.AddDuration(
       "drain-limit", config.drain_limit,
       "Time after --drain-grace in which calls in flight may finish; new calls are refused");
+  // Has no environment variable, because other children of the parent would inherit it.
+  app.add_option("--stop-with-parent", config.stop_with_parent,
+                 "Drain when the parent process, which must have this PID, has ended")
+      ->type_name("PID")
+      ->check(CLI::Range(1, 1 << 22))  // the largest PID of Linux
+      ->configurable(false);
 }
 
 }  // namespace
@@ -394,7 +400,7 @@ void AddOptions(CLI::App& app, Config& config) {
   AddJobOptions(options, config);
   AddMemoryOptions(options, config);
   AddLimitOptions(options, config);
-  AddTimeoutOptions(options, config);
+  AddTimeoutOptions(options, app, config);
 }
 
 }  // namespace crout

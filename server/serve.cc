@@ -32,6 +32,14 @@ sigset_t Signals() {
   return set;
 }
 
+// Returns whether `parent` is no longer the parent of this process; false for 0. A poll, because
+// PR_SET_PDEATHSIG would also report the end of the thread that started the daemon.
+bool ParentEnded(pid_t parent) {
+  if (parent == 0 || getppid() == parent) return false;
+  Log(LogLevel::kInfo, "parent_ended", {{"pid", parent}});
+  return true;
+}
+
 absl::StatusOr<std::unique_ptr<Daemon>> StartDaemon(const Config& config,
                                                     OpenDevicesFunction open_devices) {
   CROUT_ASSIGN_OR_RETURN(auto devices, open_devices(config));
@@ -67,9 +75,11 @@ int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSign
   std::cout << (*daemon)->ReadyLine() << std::endl;
   NotifyServiceManager("READY=1");
 
-  constexpr int kHealthPollMs = 500;
+  constexpr int kPollMs = 500;
   bool stop = false;
-  while (!stop && (*daemon)->any_device_healthy()) stop = signals.Wait(kHealthPollMs);
+  while (!stop && (*daemon)->any_device_healthy()) {
+    stop = signals.Wait(kPollMs) || ParentEnded(config.stop_with_parent);
+  }
   if (!stop) Log(LogLevel::kError, "all_devices_lost");
 
   NotifyServiceManager("STOPPING=1");

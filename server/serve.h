@@ -28,13 +28,14 @@ class StopSignals {
 using OpenDevicesFunction =
     absl::FunctionRef<absl::StatusOr<std::vector<std::unique_ptr<Device>>>(const Config&)>;
 
-// Starts a daemon and serves until a stop signal arrives or the last device is lost. Then drains; a
-// second signal cancels the remaining calls. Prints the ready line on standard output, and notifies
-// the service manager when the daemon is ready and when it starts to drain.
+// Starts a daemon and serves until a stop signal arrives, the parent of `stop_with_parent` ends or
+// the last device is lost. Then drains; a second signal cancels the remaining calls. Prints the
+// ready line on standard output, and notifies the service manager when the daemon is ready and when
+// it starts to drain.
 //
-// Returns the exit code: 0 after a drain that a signal requested; 1 if the daemon could not start
-// or lost its last device. If jobs outlive the drain limit, the process exits with that code and
-// this function does not return.
+// Returns the exit code: 0 after a drain for a signal or an ended parent; 1 if the daemon could not
+// start or lost its last device. If jobs outlive the drain limit, the process exits with that code
+// and this function does not return.
 int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals);
 
 // Sends `state`, lines such as "READY=1" or "STOPPING=1", to the datagram socket named by

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,15 @@ def program():
     if path is None:
         pytest.exit("CROUT_CROUTD_TEST is to be the path of a croutd_test: build/ci/tests/e2e/croutd_test", 2)
     return path
+
+
+@pytest.fixture(scope="session")
+def croutd():
+    """The path of croutd, for servers that the client starts."""
+    path = os.environ.get("CROUT_CROUTD")
+    if path is None:
+        pytest.exit("CROUT_CROUTD is to be the path of a croutd: build/ci/server/croutd", 2)
+    return Path(path)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,6 @@ def _run(*arguments, **env):
 @pytest.mark.parametrize(
     ("page", "example"),
     [
-        ("README.md", "quick_start.py"),
         ("docs/python.md", "first_steps.py"),
         ("docs/python.md", "power_grid.py"),
         ("docs/scipy.md", "from_scipy.py"),
@@ -35,6 +34,11 @@ def test_pages_show_the_output_of_examples(address, page, example):
     assert shown in (REPOSITORY / page).read_text(), shown
 
 
+def test_the_readme_shows_the_output_of_the_quick_start(croutd):
+    output = _run(PACKAGE / "examples/quick_start.py", PATH=f"{croutd.parent}:{os.environ['PATH']}")
+    assert f"$ env/bin/python quick_start.py\n{output}```\n" in (REPOSITORY / "README.md").read_text()
+
+
 def test_bddc_takes_the_published_iterations(address):
     output = _run(PACKAGE / "examples/bddc.py", address, "5")
     assert "64 local matrices of orders 104 to 178" in output
@@ -43,11 +47,11 @@ def test_bddc_takes_the_published_iterations(address):
     assert "u in the middle 0.0564\n" in output
 
 
-@pytest.mark.parametrize("block", range(3))
-def test_the_packages_readme(address, tmp_path, block):
+@pytest.mark.parametrize("block", range(4))
+def test_the_packages_readme(address, croutd, tmp_path, block):
     code = (PACKAGE / "README.md").read_text().split("```python\n")[1 + block].split("```")[0]
     script = tmp_path / "snippet.py"
     script.write_text(
         f"import numpy\nA, b = 4 * numpy.eye(4), numpy.ones(4)\n{code.replace('localhost:50051', address)}"
     )
-    _run(script)
+    _run(script, PATH=f"{croutd.parent}:{os.environ['PATH']}")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the installed product as a user would use it.
 
-Covers croutctl, the examples, and the client libraries. The libraries are installed, moved to another directory,
-and found by CMake and pkg-config.
+Covers croutctl, the examples, the client libraries and the Python wheels. The libraries are installed, moved to
+another directory, and found by CMake and pkg-config. The wheels are installed in a new Python environment.
 
 README.md and the pages in docs/ show parts of examples, output of examples, and shell sessions. A fenced block
 after one of these lines must match the source tree and the output of the installed programs:
@@ -15,8 +15,8 @@ after one of these lines must match the source tree and the output of the instal
     examples_test.py BUILD [--write]    --write updates the blocks
 
 Needs a C and a C++ compiler. Tests that need a Fortran compiler, pkg-config or Eigen are skipped without them.
-Sessions with Python are skipped if the tests of the Python client have not created their environment, and sessions
-petsc* without Debian's PETSc.
+Tests and sessions with Python are skipped if the tests of the Python client have not created their environment, and
+sessions petsc* without Debian's PETSc.
 """
 
 import argparse
@@ -32,6 +32,7 @@ import tarfile
 import tempfile
 import threading
 import unittest
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "monitoring"))
 from prometheus_server import free_port  # noqa: E402
@@ -106,20 +107,24 @@ class Session:
 
     croutd and its clients use free ports, which the output replaces by the default ports. If the page does not
     start croutd, one is running. If the page does not unpack the bundle, it is unpacked in crout/, and croutctl is
-    on the PATH. env/ is a Python environment with the client, if one was built.
+    on the PATH. env/ is the Python environment with the wheels, if there is one. The directory contains the Python
+    examples that the page shows.
     """
 
     def __init__(self, test, page):
         text = page.read_text(encoding="utf-8")
-        self.python = BUILD / "tests/python/environment"
+        self.python = test.python
         self.ports = {"50051": str(free_port()), "9464": str(free_port())}
         directory = pathlib.Path(test.enterContext(tempfile.TemporaryDirectory()))
         address = f"127.0.0.1:{self.ports['50051']}"
         env = {key: value for key, value in os.environ.items() if not key.startswith("CROUT_")}
         env |= {"CROUT_SERVER": address, "CROUT_LISTEN": address, "CROUT_METRICS_LISTEN": f"127.0.0.1:{self.ports['9464']}",
                 "CROUT_DEVICES": "host", "CROUT_STATE_DIR": "none", "CROUT_DRAIN_GRACE": "0s", "HOME": str(directory)}
-        if self.has_python():
+        if self.python:
             (directory / "env").symlink_to(self.python)
+        for kind, name in (block.group(2, 3) for block in BLOCK.finditer(text)):
+            if kind == "example" and name.endswith(".py"):
+                (directory / name).write_text(snippet(name), encoding="utf-8")
         if "tar -xzf crout-" in text:
             with tarfile.open(directory / "crout-bundle.tar.gz", "w:gz", compresslevel=1) as bundle:
                 bundle.add(test.prefix, "crout")
@@ -131,17 +136,14 @@ class Session:
         self.timer = threading.Timer(TIMEOUT, self.kill)
         self.timer.start()
         test.addCleanup(self.close)
-        if "$ croutd" not in text:
+        if "$ croutd" not in text and "$ crout-server" not in text:
             self.run("croutd 2>croutd.log &")
-
-    def has_python(self):
-        return self.python.exists()
 
     def can_run(self, name, commands):
         """Returns whether the programs for a session are installed."""
         if name.startswith("petsc") and not all(any(PETSC.glob(file)) for file in PETSC_FILES):
             return False
-        return "$ env/bin/python" not in commands or self.has_python()
+        return "env/bin" not in commands or self.python is not None
 
     def kill(self):
         with contextlib.suppress(ProcessLookupError):
@@ -196,7 +198,23 @@ class Examples(unittest.TestCase):
         cls.configure(cls.programs, cls.prefix / "share/crout/examples",
                       "-DCMAKE_C_FLAGS=-std=c99 -pedantic -Wall -Wextra -Werror")
         run("cmake", "--build", cls.programs)
+        cls.wheels = cls.directory / "wheels"
+        cls.python = cls.install_wheels()
         cls.address = cls.enterClassContext(daemon(cls.prefix / "bin/croutd"))
+
+    @classmethod
+    def install_wheels(cls):
+        """Builds the wheels, and installs the client and the server in a Python environment that also has the system's
+        packages. Returns its directory, or None without Python packages.
+        """
+        python = BUILD / "tests/python/environment/bin/python"
+        if not python.exists():
+            return None
+        run(python, ROOT / "deploy/wheels.py", cls.prefix, cls.wheels)
+        environment = cls.directory / "environment"
+        run(python, "-m", "venv", "--system-site-packages", environment)
+        run(environment / "bin/pip", "install", "--no-index", "--find-links", cls.wheels, "crout[server]")
+        return environment
 
     @classmethod
     def configure(cls, build, source, *options, status=0):
@@ -281,6 +299,40 @@ class Examples(unittest.TestCase):
                 with self.subTest(example.strip()):
                     if "--interval" not in example:  # without it, the command runs until interrupted
                         run("bash", "-c", example.split("|")[0], cwd=directory, env=env)
+
+    def wheel(self, name):
+        """Returns the path and the contents of a wheel."""
+        if not self.python:
+            self.skipTest("no Python packages")
+        (path,) = self.wheels.glob(f"{name}-*.whl")
+        return path, self.enterContext(zipfile.ZipFile(path))
+
+    def test_the_wheel_of_the_server(self):
+        path, wheel = self.wheel("crout_server")
+        self.assertRegex(path.name, r"^crout_server-\d+\.\d+\.\d+-py3-none-manylinux_2_3\d_\w+\.whl$")
+        licenses = next(name for name in wheel.namelist() if name.endswith("/licenses/LICENSE")).removesuffix("LICENSE")
+        recorded = wheel.read(f"{licenses}libraries.txt").decode()
+        self.assertRegex(recorded, r"(?m)^libklu\.so\.1: (libklu1)$(.|\n)*^\1 .* Debian's source suitesparse ")
+        for text in ("libklu1.txt", "LGPL-2.1"):
+            self.assertIn(licenses + text, wheel.namelist())
+        # The daemon and its libraries come from the wheel, also where nothing else of Crout is installed.
+        script = ("import crout\nwith crout.local(device='host') as c: print(c.solve([[4.0, 1.0], [1.0, 3.0]], [5.0, 4.0]), "
+                  "open(f'/proc/{c._stop.peek()[1].__self__._process.pid}/maps').read())")
+        output = run(self.python / "bin/python", "-I", "-c", script, env={"PATH": "/usr/bin:/bin"})
+        self.assertIn("[1. 1.]", output)
+        self.assertIn("/crout_server/bin/croutd\n", output)
+        self.assertIn("/crout_server/lib/crout/libklu.so.1\n", output)
+        for name, version in (("crout-server", "--version"), ("croutd", "--version"), ("croutctl", "version")):
+            self.assertRegex(run(self.python / "bin" / name, version, env={}), r"\b0\.\d+\.\d+ \(")
+
+    def test_the_wheel_of_the_cuda_device(self):
+        if not (self.prefix / "lib/crout/libcrout_cuda.so").exists():
+            self.skipTest("no CUDA")
+        path, wheel = self.wheel("crout_server_cu*")
+        cuda = re.match(r"crout_server_cu(\d+)-", path.name).group(1)
+        self.assertIn(f"crout_server/cu{cuda}/libcrout_cuda.so", wheel.namelist())
+        (metadata,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+        self.assertIn(f"Requires-Dist: nvidia-cudss-cu{cuda}==1.*\n", wheel.read(metadata).decode())
 
     @unittest.skipUnless(shutil.which("fish"), "no fish")
     def test_fish_completes(self):

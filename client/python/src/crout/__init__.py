@@ -7,11 +7,13 @@
     with c.lu_factor(A) as f:      # the factor stays on the server
         x = f.solve(b)
 
+`crout.local()` starts a private server on this machine and returns a client of it.
 `crout.aio` has the same interface for asyncio.
 """
 
 from crout._call import RetryPolicy
 from crout._linalg import SparseFactors
+from crout._local import LocalClient, local
 from crout._options import Algorithm, Precision, Solver, Strategy
 from crout.batch import BatchFactor
 from crout.client import Client, connect
@@ -75,6 +77,7 @@ __all__ = [
     "InvalidRequest",
     "Iterations",
     "LinAlgWarning",
+    "LocalClient",
     "LowRank",
     "NotConverged",
     "NotPermitted",
@@ -98,4 +101,5 @@ __all__ = [
     "UnreadableFile",
     "Values",
     "connect",
+    "local",
 ]

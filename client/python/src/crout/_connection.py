@@ -98,7 +98,7 @@ class Connection(ClientBase):
         self._releases = Releases(self._release_within)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _connection_of, (type(self), self._server)
+        return connection_of, (type(self), self._server)
 
     def __enter__(self) -> Self:
         return self
@@ -182,7 +182,7 @@ _unpickled: weakref.WeakValueDictionary[Server, Connection] = weakref.WeakValueD
 _unpickled_lock = threading.Lock()
 
 
-def _connection_of(kind: type[Connection], server: Server) -> Connection:
+def connection_of(kind: type[Connection], server: Server) -> Connection:
     """Return this process's connection for all connections to `server` that it unpickles."""
     with _unpickled_lock:
         connection = _unpickled.get(server)

@@ -26,6 +26,7 @@ from crout._diagnostics import (
 from crout._lifetime import Cached, Lifetime, copy_of
 from crout._options import Trans
 from crout._releases import Releases
+from crout._transport import Server
 from crout.errors import CroutError, InvalidRequest
 from crout.records import BatchRecord, FactorRecord, SlogDet
 from crout.results import Complement, EchelonForm, Iterations
@@ -214,6 +215,12 @@ class ClientBase:
     _factor_type: ClassVar[type[FactorView]]
     _batch_type: ClassVar[type[BatchView]]
     _releases: Releases | None = None  # releases unreferenced factors
+    _server: Server
+
+    @property
+    def address(self) -> str:
+        """Address of the server: "host:port" or "unix:PATH"."""
+        return self._server.address
 
     def _handle_of(self, f: object) -> str:
         """Return the handle of a factor or batch. A str is returned unchanged."""
