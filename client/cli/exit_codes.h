@@ -41,7 +41,7 @@ std::string ExitCodesHelp();
 
 // An error on a local file, or on standard input or output; exits with kFile.
 absl::Status FileError(absl::string_view text);
-// As above, with the message for `error_number`.
+// Like FileError, followed by the message for `error_number`.
 absl::Status FileErrnoError(int error_number, absl::string_view text);
 bool IsFileError(const absl::Status& status);
 

@@ -43,7 +43,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """What happens to a factor that the server loses, and to one whose object is collected."""
+    """Treatment of a factor that the server has lost, and of a factor whose object was collected."""
 
     refactor_if_lost: bool
     release_unreferenced: bool
