@@ -13,6 +13,7 @@
 from crout._call import RetryPolicy
 from crout._linalg import SparseFactors
 from crout._options import Algorithm, Precision, Solver, Strategy
+from crout._spy import spy
 from crout.batch import BatchFactor
 from crout.client import Client, connect
 from crout.errors import (
@@ -98,4 +99,5 @@ __all__ = [
     "UnreadableFile",
     "Values",
     "connect",
+    "spy",
 ]
