@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // help, completion, man, version
-#include <cerrno>
-#include <fstream>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
-#include "client/cli/exit_codes.h"
 #include "client/cli/help/help.h"
 #include "client/cli/options/option_values.h"
+#include "client/cli/report/text.h"
 #include "crout_version.h"
 
 namespace crout::cli {
@@ -21,11 +19,7 @@ absl::Status WriteText(const Session& session, const std::string& path, const st
     session.PrintText(Json(text), text);
     return absl::OkStatus();
   }
-  errno = 0;
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  return file ? absl::OkStatus() : FileErrnoError(errno, absl::StrCat("cannot write ", path));
+  return WriteTextFile(path, text);
 }
 
 absl::Status RunCompletion(const CLI::App& app, const Session& session, const std::string& shell,
