@@ -76,7 +76,7 @@ def spy(A: Any, f: Factor | SparseFactors) -> Array:
     fronts = _fronts(lu.L) if lu.record.algorithm == "multifrontal" and n > 0 else None
     count = 2 if fronts is None else 3
     axes: Array
-    figure, axes = plt.subplots(1, count, figsize=(5 * count, 5.2), layout="constrained")
+    figure, axes = plt.subplots(1, count, figsize=(5 * count, 5.8), layout="constrained")
 
     pattern = _count(n, _positions(entries))
     _draw_pattern(axes[0], n, pattern, pattern)
