@@ -233,7 +233,7 @@ absl::Status RunAnalyze(Session* session, const AnalyzeArguments& arguments) {
 
 void AddAnalyzeCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<AnalyzeArguments>();
-  CLI::App* analyze = session->AddCommand(
+  CLI::App* analyze = session->AddLocalCommand(
       app, "analyze",
       "Predict the ordering, fill-in, work and memory of a sparse LU factorization, without a "
       "server",
