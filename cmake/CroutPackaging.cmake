@@ -81,7 +81,7 @@ install(FILES LICENSE client/python/README.md client/python/pyproject.toml clien
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client)
 install(DIRECTORY client/python/src client/python/examples
   DESTINATION ${CMAKE_INSTALL_DATADIR}/crout/python COMPONENT client
-  FILES_MATCHING PATTERN "*.py" PATTERN py.typed PATTERN src/crout/v1 EXCLUDE
+  FILES_MATCHING PATTERN "*.py" PATTERN "*.ipynb" PATTERN py.typed PATTERN src/crout/v1 EXCLUDE
   PATTERN "*.egg-info" EXCLUDE PATTERN __pycache__ EXCLUDE)
 
 get_property(programs GLOBAL PROPERTY CROUT_BUNDLED_PROGRAMS)

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
+#include "kernels/host/device/host_info.h"
 #include "kernels/host/device/host_memory.h"
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
@@ -79,8 +79,7 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   components->cache_ = std::make_unique<FactorCache>(
       components->devices_.get(), components->host_memory_.get(), components->metrics_.get(),
       &components->tenant_loads_, config.max_pinned_bytes);
-  const int cores = config.host_threads > 0 ? config.host_threads
-                                            : static_cast<int>(std::thread::hardware_concurrency());
+  const int cores = config.host_threads > 0 ? config.host_threads : host::AvailableCores();
   components->parsers_ = std::make_unique<ThreadPool>(cores);
   components->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
   components->job_metrics_ =

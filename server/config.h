@@ -45,7 +45,7 @@ struct Config {
   std::string otlp_endpoint;  // base URL of the receiver of trace spans; "": no export
   // Directory for state that outlives the process: the measured costs of GPUs. "": keep no state.
   std::string state_dir;
-  int host_threads = 0;  // cores for the host device and for text parsing; 0: all
+  int host_threads = 0;  // cores for the host device and for parsing; 0: host::AvailableCores()
   size_t receive_buffer_bytes = size_t{1} << 30;  // for messages in transit on all connections
   size_t call_memory_bytes = size_t{128} << 20;   // for open calls, without their payloads
   size_t max_pinned_bytes = 0;                    // of one tenant; 0: a quarter of all budgets

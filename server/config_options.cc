@@ -263,7 +263,8 @@ void AddJobOptions(Options& options, Config& config) {
       ->check(CLI::Range(0, 256));
   options
       .Add("host-threads", config.host_threads,
-           "CPU cores for the host device and for parsing text; 0: all cores")
+           "CPU cores for the host device and for parsing text; 0: all cores of the process's "
+           "affinity mask, within the CPU quota of its control group")
       ->check(CLI::Range(0, 4096));
   options
       .Add("queue-capacity", config.limits.queue_capacity,

@@ -4,11 +4,11 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "crout_version.h"
+#include "kernels/host/device/host_info.h"
 #include "server/observability/log/log.h"
 
 namespace crout {
@@ -34,7 +34,6 @@ void LogDevice(const DeviceSlot& slot) {
 
 void LogStart(const Config& config, const BoundAddresses& addresses, const ServerCore& core) {
   const Limits& limits = core.limits;
-  const unsigned cores = std::thread::hardware_concurrency();
   // A disabled limit is infinite, which JSON writes as null.
   Log(LogLevel::kInfo, "daemon_started",
       {{"version", CROUT_VERSION},
@@ -47,7 +46,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"identities", config.identities_file},
        {"token_keys", config.signed_tokens.keys_file},
        {"devices", absl::StrJoin(core.engine.devices.slots(), ",", AppendName)},
-       {"cores", config.host_threads > 0 ? config.host_threads : static_cast<int>(cores)},
+       {"cores", config.host_threads > 0 ? config.host_threads : host::AvailableCores()},
        {"max_n", limits.max_n},
        {"queue_capacity", limits.queue_capacity},
        {"host_budget_bytes", core.engine.devices.host_budget().limit()},

@@ -44,7 +44,7 @@ int Connect(const crout_options& given, crout_connection** connection) {
   if (!whole.ok()) return ToCode(whole.status());
   auto client = crout::Client::Connect(*std::move(whole));
   if (!client.ok()) return ToCode(client.status());
-  *connection = new crout_connection{*std::move(client)};
+  *connection = new crout_connection{*std::move(client), {given.progress, given.progress_context}};
   return CROUT_OK;
 }
 

@@ -43,24 +43,10 @@ absl::Status ReadOptions(const crout_factorize_options& given, FactorOptions* op
   return absl::OkStatus();
 }
 
-CallOptions CallWith(crout_progress_function progress, void* context) {
-  CallOptions call;
-  if (progress == nullptr) return call;
-  call.on_progress = [progress, context](const ProgressUpdate& update) {
-    crout_progress report = {};
-    report.bytes_sent = update.bytes_sent;
-    report.bytes_total = update.bytes_total;
-    if (update.job) {
-      // crout_phase has the numbers of Phase.
-      report.phase = update.job->phase ? static_cast<int32_t>(*update.job->phase) : 0;
-      report.jobs_ahead = update.job->jobs_ahead;
-      report.predicted_seconds = update.job->predicted_seconds;
-      report.columns_done = update.job->columns_done;
-      report.columns = update.job->columns;
-    }
-    progress(&report, context);
-  };
-  return call;
+// The function that a call's own options name, otherwise the connection's.
+ProgressFunction Chosen(crout_progress_function call, void* context,
+                        const ProgressFunction& connection) {
+  return call != nullptr ? ProgressFunction{call, context} : connection;
 }
 
 crout_description Describe(const FactorDescription& factor) {
@@ -74,6 +60,7 @@ crout_description Describe(const FactorDescription& factor) {
   description.norm_one = factor.norm_one;
   factor.handle.copy(description.handle, sizeof description.handle - 1);
   description.warnings = BitsOf(factor.warnings);
+  description.lu_entries = factor.sparse ? factor.sparse->lu_entries : 0;
   return description;
 }
 
@@ -90,14 +77,15 @@ int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& 
   CacheOptions cache;
   if (absl::Status status = ReadOptions(*copy, &how, &cache); !status.ok()) return ToCode(status);
   return ToCode(
-      MakeFactor(*connection, *a, how, cache, CallWith(copy->progress, copy->progress_context),
+      MakeFactor(*connection, *a, how, cache, {copy->progress, copy->progress_context},
                  copy->refactor_if_lost != 0 ? OnLost::kRefactor : OnLost::kFail, factor));
 }
 
 int Refactorize(crout_factor* factor, const absl::StatusOr<MatrixSource>& a) {
   if (factor == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "factor is null");
   if (!a.ok()) return ToCode(a.status());
-  return ToCode(factor->factor.Refactor(*a, {.factor = factor->options}));
+  return ToCode(
+      factor->factor.Refactor(*a, {.factor = factor->options}, CallWith(factor->progress)));
 }
 
 absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
@@ -117,8 +105,9 @@ absl::Status Solve(const crout_factor& factor, const crout_matrix& b,
   options.error_bound = copy->error_bound != 0;
   options.verify = copy->skip_verification == 0;
   StridedSink sink = SinkLike(b, x, ldx);
-  const auto solved = factor.factor.Solve(SourceOf(b), options, &sink,
-                                          CallWith(copy->progress, copy->progress_context));
+  const auto solved = factor.factor.Solve(
+      SourceOf(b), options, &sink,
+      CallWith(Chosen(copy->progress, copy->progress_context, factor.progress)));
   if (!solved.ok()) return solved.status();
   crout_solve_result result = {};
   result.backward_error = solved->backward_error.value_or(kNan);
@@ -144,12 +133,36 @@ int32_t BitsOf(const std::vector<Warning>& warnings) {
   return static_cast<int32_t>(bits & kKnown);
 }
 
+CallOptions CallWith(const ProgressFunction& progress) {
+  CallOptions call;
+  if (progress.call == nullptr) return call;
+  call.on_progress = [progress](const ProgressUpdate& update) {
+    crout_progress report = {};
+    report.bytes_sent = update.bytes_sent;
+    report.bytes_total = update.bytes_total;
+    if (update.job) {
+      // crout_phase has the numbers of Phase.
+      report.phase = update.job->phase ? static_cast<int32_t>(*update.job->phase) : 0;
+      report.jobs_ahead = update.job->jobs_ahead;
+      report.predicted_seconds = update.job->predicted_seconds;
+      report.columns_done = update.job->columns_done;
+      report.columns = update.job->columns;
+      report.steps_done = update.job->steps_done;
+      report.steps = update.job->steps;
+    }
+    progress.call(&report, progress.context);
+  };
+  return call;
+}
+
 absl::Status MakeFactor(const crout_connection& connection, const MatrixSource& a,
                         const FactorOptions& options, const CacheOptions& cache,
-                        const CallOptions& call, OnLost on_lost, crout_factor** handle) {
-  auto factor = Factor::Make(connection.client, a, options, cache, call, on_lost);
+                        const ProgressFunction& progress, OnLost on_lost, crout_factor** handle) {
+  auto factor =
+      Factor::Make(connection.client, a, options, cache,
+                   CallWith(Chosen(progress.call, progress.context, connection.progress)), on_lost);
   if (!factor.ok()) return factor.status();
-  *handle = new crout_factor{*std::move(factor), options};
+  *handle = new crout_factor{*std::move(factor), options, connection.progress};
   return absl::OkStatus();
 }
 
@@ -179,7 +192,7 @@ int crout_attach(crout_connection* connection, const char* handle_or_name, crout
     if (handle_or_name == nullptr) return Fail(CROUT_INVALID_ARGUMENT, "handle_or_name is null");
     auto attached = crout::Factor::Attach(connection->client, handle_or_name);
     if (!attached.ok()) return ToCode(attached.status());
-    *factor = new crout_factor{*std::move(attached), {}};
+    *factor = new crout_factor{*std::move(attached), {}, connection->progress};
     return CROUT_OK;
   });
 }

@@ -18,13 +18,25 @@
 #include "crout/matrix_source.h"
 #include "crout/series.h"
 
+namespace crout::c {
+
+// A function of the caller that receives progress. Null: none.
+struct ProgressFunction {
+  crout_progress_function call = nullptr;
+  void* context = nullptr;
+};
+
+}  // namespace crout::c
+
 struct crout_connection {
   std::shared_ptr<crout::Client> client;
+  crout::c::ProgressFunction progress;
 };
 
 struct crout_factor {
   crout::Factor factor;
-  crout::FactorOptions options;  // for crout_refactorize
+  crout::FactorOptions options;         // for crout_refactorize
+  crout::c::ProgressFunction progress;  // of the connection
 };
 
 struct crout_series {
@@ -38,10 +50,14 @@ namespace crout::c {
 // Converts warnings to bits of crout_warning. Omits values without a bit.
 int32_t BitsOf(const std::vector<Warning>& warnings);
 
-// Factors `a` and sets *handle. Leaves it unchanged on failure.
+// Options of a call that reports its progress to `progress`.
+CallOptions CallWith(const ProgressFunction& progress);
+
+// Factors `a` and sets *handle. Leaves it unchanged on failure. `progress` replaces the function of
+// the connection if it is set.
 absl::Status MakeFactor(const crout_connection& connection, const MatrixSource& a,
                         const FactorOptions& options, const CacheOptions& cache,
-                        const CallOptions& call, OnLost on_lost, crout_factor** handle);
+                        const ProgressFunction& progress, OnLost on_lost, crout_factor** handle);
 
 // Copies the fields that the caller's version of a structure has; all others are zero. A null
 // structure has no fields. INVALID_ARGUMENT if struct_size is not set.

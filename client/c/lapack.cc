@@ -86,8 +86,9 @@ int64_t Getrs(const crout_factor* factor, char trans, int64_t n, int64_t nrhs, T
     const auto size = static_cast<size_t>(n * nrhs);
     const std::unique_ptr<T[]> x(new T[size]);
     SpanSink sink(absl::MakeSpan(x.get(), size), n, nrhs);
-    const auto result = factor->factor.Solve(MatrixSource::Strided(b, n, nrhs, ldb),
-                                             {.operation = *operation}, &sink);
+    const auto result =
+        factor->factor.Solve(MatrixSource::Strided(b, n, nrhs, ldb), {.operation = *operation},
+                             &sink, CallWith(factor->progress));
     if (!result.ok()) return ToCode(result.status());
     last_warnings = BitsOf(result->warnings);
     for (int64_t j = 0; j < nrhs && n > 0; ++j) std::copy_n(x.get() + j * n, n, b + j * ldb);

@@ -160,7 +160,8 @@ int crout_series_open(crout_connection* connection, const crout_series_options* 
     if (!copy.ok()) return ToCode(copy.status());
     auto made = crout::c::OptionsOf(*copy);
     if (!made.ok()) return ToCode(made.status());
-    *series = new crout_series{crout::Series(connection->client, *std::move(made)),
+    *series = new crout_series{crout::Series(connection->client, *std::move(made),
+                                             crout::c::CallWith(connection->progress)),
                                copy->starts_at_x != 0, ""};
     if (copy->keep_factor != 0) (*series)->series.KeepFactor();
     return CROUT_OK;

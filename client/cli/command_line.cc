@@ -221,6 +221,12 @@ int Run(int argc, const char* const* argv) {
   if (const std::string word = WithoutValue(words); !word.empty()) {
     return refuse(absl::StrCat(Printable(word), " has no value. Give a value or omit the option"));
   }
+  // The parser reads the environment before it prints help.
+  if (absl::c_any_of(words, [](const std::string& word) {
+        return word == "-h" || word == "--help" || word == "--version";
+      })) {
+    session.IgnoreConnection();
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

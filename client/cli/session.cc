@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <utility>
 
@@ -153,8 +154,23 @@ CLI::App* Session::AddCommand(CLI::App* app, const std::string& name,
   return command;
 }
 
+CLI::App* Session::AddLocalCommand(CLI::App* app, const std::string& name,
+                                   const std::string& description,
+                                   std::function<absl::Status()> action) {
+  CLI::App* command = AddCommand(app, name, description, std::move(action));
+  command->preparse_callback([this](size_t) { IgnoreConnection(); });
+  return command;
+}
+
+void Session::IgnoreConnection() {
+  is_local_ = true;
+  for (const CLI::Option* option : app_->get_options()) {
+    if (!option->get_envname().empty()) unsetenv(option->get_envname().c_str());
+  }
+}
+
 int Session::Run() {
-  absl::Status status = CheckClient();
+  absl::Status status = is_local_ ? absl::OkStatus() : CheckClient();
   if (status.ok()) status = action_();
   if (status.ok() && !std::cout.flush()) status = FileError("cannot write standard output");
   if (status.ok()) return exit_code_.value_or(0);

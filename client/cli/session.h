@@ -49,6 +49,12 @@ class Session {
   // Adds a subcommand that runs `action`. Its help is `description`, without a period.
   CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description,
                        std::function<absl::Status()> action);
+  // Adds a subcommand that calls no server. It runs whatever the environment says of the server.
+  CLI::App* AddLocalCommand(CLI::App* app, const std::string& name, const std::string& description,
+                            std::function<absl::Status()> action);
+  // Removes the variables of the connection from the environment, and omits the checks of the
+  // connection. Called before the options are parsed.
+  void IgnoreConnection();
 
   // Runs the chosen command and prints its error. Returns the exit code.
   int Run();
@@ -107,6 +113,7 @@ class Session {
   Show show_ = Show::kSummary;
   std::optional<bool> progress_;
   bool report_on_error_ = false;
+  bool is_local_ = false;  // calls no server
   std::optional<int> exit_code_;
   std::function<absl::Status()> action_;
   std::unique_ptr<Client> client_;

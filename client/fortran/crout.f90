@@ -26,6 +26,7 @@ module crout
   private
 
   public :: crout_connection, crout_factor, crout_description
+  public :: crout_progress, crout_progress_procedure
   public :: crout_connect, crout_disconnect, crout_getrf, crout_getrs, crout_refactor
   public :: crout_factorize_sparse, crout_refactor_values
   public :: crout_describe, crout_release, crout_last_error, crout_last_warnings, crout_version
@@ -65,6 +66,42 @@ module crout
   public :: crout_unimplemented, crout_out_of_memory, crout_internal, crout_aborted
   public :: crout_unauthenticated, crout_permission_denied
 
+  !> Phases of a call, as crout_phase of crout.h.
+  enum, bind(C)
+    enumerator :: crout_phase_receive = 1
+    enumerator :: crout_phase_queue = 2
+    enumerator :: crout_phase_factor = 3
+    enumerator :: crout_phase_solve = 4
+    enumerator :: crout_phase_analyze = 5
+  end enum
+  public :: crout_phase_receive, crout_phase_queue, crout_phase_factor, crout_phase_solve
+  public :: crout_phase_analyze
+
+  !> Progress of a call, with the fields of crout_progress in crout.h. `phase`: crout_phase_*, or 0 for a
+  !> report of sent bytes.
+  type, bind(C) :: crout_progress
+    integer(c_int32_t) :: phase
+    integer(c_int32_t) :: jobs_ahead
+    integer(c_int64_t) :: bytes_sent
+    integer(c_int64_t) :: bytes_total
+    real(c_double) :: predicted_seconds
+    integer(c_int64_t) :: columns_done
+    integer(c_int64_t) :: columns
+    integer(c_int32_t) :: steps_done
+    integer(c_int32_t) :: steps
+  end type
+
+  abstract interface
+    !> Receives the progress of calls, on the thread of the call: after each sent message, and for each report
+    !> of the server. Must be a module or external procedure, and must not call procedures of this module.
+    !> `context` is c_null_ptr.
+    subroutine crout_progress_procedure(progress, context) bind(C)
+      import
+      type(crout_progress), intent(in) :: progress
+      type(c_ptr), value :: context
+    end subroutine
+  end interface
+
   !> A connection to a server. Do not copy it while it is open.
   type :: crout_connection
     private
@@ -91,9 +128,25 @@ module crout
     !> Sum of crout_warning_poor_factor (2), crout_warning_nearly_singular (16) and
     !> crout_warning_perturbed_rcond (32), where they apply; 0: none.
     integer(c_int32_t) :: warnings
+    !> Entries of a sparse L and U, without the unit diagonal; 0 if they are dense.
+    integer(c_int64_t) :: lu_entries
   end type
 
-  ! crout_matrix, crout_sparse and crout_factorize_options of crout.h.
+  ! crout_options, crout_matrix, crout_sparse and crout_factorize_options of crout.h.
+  type, bind(C) :: connect_options
+    integer(c_size_t) :: struct_size
+    type(c_ptr) :: server
+    type(c_ptr) :: tenant
+    real(c_double) :: timeout
+    integer(c_int) :: tls
+    type(c_ptr) :: ca_file
+    type(c_ptr) :: cert_file
+    type(c_ptr) :: key_file
+    type(c_ptr) :: server_name
+    type(c_ptr) :: token_file
+    type(c_funptr) :: progress
+    type(c_ptr) :: progress_context
+  end type
   type, bind(C) :: matrix_view
     type(c_ptr) :: data
     integer(c_int32_t) :: dtype
@@ -248,11 +301,9 @@ module crout
       complex(c_double_complex), intent(inout) :: b(*)
       integer(c_int64_t) :: info
     end function
-    function c_connect(server, tenant, timeout, connection) result(code) &
-        bind(C, name="crout_connect")
+    function c_connect(options, connection) result(code) bind(C, name="crout_connect_with")
       import
-      character(kind=c_char), intent(in) :: server(*), tenant(*)
-      real(c_double), value :: timeout
+      type(connect_options), intent(in) :: options
       type(c_ptr), intent(out) :: connection
       integer(c_int) :: code
     end function
@@ -328,23 +379,28 @@ contains
 
   !> Connects to a server. First disconnects `connection`. Does not wait for the server: the first call that
   !> needs it reports an unreachable server. `server`: "host:port", "unix:PATH" or a server name, as in
-  !> crout.h; trailing blanks are ignored. `tenant`: default the server's. `timeout`: seconds for each call;
-  !> default two hours.
-  subroutine crout_connect(server, connection, info, tenant, timeout)
+  !> crout.h; trailing blanks are ignored; blank for $CROUT_SERVER, otherwise 127.0.0.1:50051. `tenant`:
+  !> default the server's. `timeout`: seconds for each call; default two hours. `progress`: receives the
+  !> progress of all calls with this connection and its factors; default none.
+  subroutine crout_connect(server, connection, info, tenant, timeout, progress)
     character(len=*), intent(in) :: server
     type(crout_connection), intent(inout) :: connection
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: tenant
     real(real64), intent(in), optional :: timeout
-    character(len=:), allocatable :: whose
-    real(c_double) :: seconds
+    procedure(crout_progress_procedure), optional :: progress
+    character(len=:, kind=c_char), allocatable, target :: address, owner
+    type(connect_options) :: options
 
-    whose = ""
-    if (present(tenant)) whose = trim(tenant)
-    seconds = 0
-    if (present(timeout)) seconds = timeout
+    address = trim(server)//c_null_char
+    owner = c_null_char
+    if (present(tenant)) owner = trim(tenant)//c_null_char
+    options = connect_options(c_sizeof(options), c_loc(address), c_loc(owner), 0, 0, c_null_ptr, c_null_ptr, &
+                              c_null_ptr, c_null_ptr, c_null_ptr, c_null_funptr, c_null_ptr)
+    if (present(timeout)) options%timeout = timeout
+    if (present(progress)) options%progress = c_funloc(progress)
     call crout_disconnect(connection)
-    info = c_connect(trim(server)//c_null_char, whose//c_null_char, seconds, connection%ptr)
+    info = c_connect(options, connection%ptr)
   end subroutine
 
   !> Closes a connection. Does nothing if it is not open.

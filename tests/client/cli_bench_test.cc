@@ -9,6 +9,7 @@
 #include "client/cli/bench/bench.h"
 #include "client/cli/bench/bench_report.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/report/text.h"
 
 namespace crout::cli::cli_bench_test {
 namespace {
@@ -82,7 +83,7 @@ TEST(BenchReportTest, ThePageShowsBothRunsAndNoMarkupFromOutside) {
 TEST(BenchReportTest, OtherFilesAreNoBaseline) {
   const std::string path = ::testing::TempDir() + "cli_bench_test.json";
   const auto read = [&](const std::string& text) {
-    EXPECT_TRUE(WriteReport(path, text).ok());
+    EXPECT_TRUE(WriteTextFile(path, text).ok());
     return ReadRun(path).status();
   };
   for (const char* text : {"", "[]", "{}", R"({"results": [1]})", R"({"results": [{}]})"}) {
@@ -90,7 +91,7 @@ TEST(BenchReportTest, OtherFilesAreNoBaseline) {
   }
   EXPECT_TRUE(read(RunOf("solve", absl::Milliseconds(1)).dump()).ok());
   EXPECT_TRUE(IsFileError(ReadRun(path + ".absent").status()));
-  EXPECT_TRUE(IsFileError(WriteReport("/no/such/place/report.html", "")));
+  EXPECT_TRUE(IsFileError(WriteTextFile("/no/such/place/report.html", "")));
 }
 
 }  // namespace

@@ -118,6 +118,31 @@ typedef struct crout_series crout_series;
 CROUT_API int crout_connect(const char* server, const char* tenant, double timeout,
                             crout_connection** connection);
 
+/* Progress of a call. `phase`: crout_phase, or 0 for a report of sent bytes. */
+typedef enum crout_phase {
+  CROUT_PHASE_RECEIVE = 1,
+  CROUT_PHASE_QUEUE = 2,
+  CROUT_PHASE_FACTOR = 3,
+  CROUT_PHASE_SOLVE = 4,
+  CROUT_PHASE_ANALYZE = 5
+} crout_phase;
+typedef struct crout_progress {
+  int32_t phase;
+  int32_t jobs_ahead; /* in CROUT_PHASE_QUEUE */
+  int64_t bytes_sent; /* of the matrix or the right-hand sides */
+  int64_t bytes_total;
+  double predicted_seconds; /* of the phase; 0: no prediction */
+  int64_t columns_done;     /* in CROUT_PHASE_FACTOR; 0 if the method reports none */
+  int64_t columns;
+  int32_t steps_done; /* in CROUT_PHASE_ANALYZE, of a long analysis of a sparse matrix */
+  int32_t steps;
+} crout_progress;
+
+/* Called on the thread of the call, after each sent message and for each report of the server. Must
+ * not call functions of this library. *progress is valid during the call; newer versions may append
+ * fields. */
+typedef void (*crout_progress_function)(const crout_progress* progress, void* context);
+
 /* Options of a connection; initialise with {.struct_size = sizeof s}. Files are PEM and are read
  * when the connection is made. CROUT_INVALID_ARGUMENT: a key or token file that others can read, or
  * a token for a server without TLS that is not on a Unix socket or loopback. */
@@ -132,6 +157,11 @@ typedef struct crout_options {
   const char* key_file;    /* key of that certificate */
   const char* server_name; /* name in the server's certificate; null: the address's host */
   const char* token_file;  /* file with a bearer token for authentication */
+  /* Receives the progress of every call with this connection, its factors and its series, unless
+   * the call's own options name another function. If several threads use the connection, they may
+   * call the function at the same time. Null: none. */
+  crout_progress_function progress;
+  void* progress_context; /* passed to `progress` */
 } crout_options;
 
 /* Like crout_connect, with more settings. `options`: null for the defaults. */
@@ -199,29 +229,6 @@ typedef struct crout_matrix {
 /* The structures below begin with their size, which the caller sets: initialise them with
  * {.struct_size = sizeof s}. Zero selects a field's default. Newer versions may append fields. */
 
-/* Progress of a call. `phase`: crout_phase, or 0 for a report of sent bytes. */
-typedef enum crout_phase {
-  CROUT_PHASE_RECEIVE = 1,
-  CROUT_PHASE_QUEUE = 2,
-  CROUT_PHASE_FACTOR = 3,
-  CROUT_PHASE_SOLVE = 4,
-  CROUT_PHASE_ANALYZE = 5
-} crout_phase;
-typedef struct crout_progress {
-  int32_t phase;
-  int32_t jobs_ahead; /* in CROUT_PHASE_QUEUE */
-  int64_t bytes_sent; /* of the matrix or the right-hand sides */
-  int64_t bytes_total;
-  double predicted_seconds; /* of the phase; 0: no prediction */
-  int64_t columns_done;     /* in CROUT_PHASE_FACTOR; 0 if the method reports none */
-  int64_t columns;
-} crout_progress;
-
-/* Called on the thread of the call, after each sent message and for each report of the server. Must
- * not call functions of this library. *progress is valid during the call; newer versions may append
- * fields. */
-typedef void (*crout_progress_function)(const crout_progress* progress, void* context);
-
 typedef struct crout_factorize_options {
   size_t struct_size;
   const char* name;      /* name in lists; at most 128 bytes of UTF-8; null: none */
@@ -234,7 +241,7 @@ typedef struct crout_factorize_options {
   /* Precision of the factor of a CROUT_FLOAT64 or CROUT_COMPLEX128 matrix: "single", "tf32" or
    * "auto"; solves are corrected to full accuracy. Null: the precision of A. */
   const char* precision;
-  crout_progress_function progress; /* null: none */
+  crout_progress_function progress; /* null: the connection's */
   void* progress_context;           /* passed to `progress` */
   int32_t pin; /* not 0: the server keeps the factor in memory until its release, within limits */
   /* Not 0: the factor keeps a copy of A. If the server loses the factor (restart, eviction, end of
@@ -316,7 +323,7 @@ typedef struct crout_solve_options {
   int32_t max_refinement_steps;     /* largest number of refinement steps, 0 to 100 */
   int32_t error_bound;              /* not 0: estimate the forward error (costs a few solves) */
   int32_t skip_verification;        /* not 0: do not measure the backward error */
-  crout_progress_function progress; /* null: none */
+  crout_progress_function progress; /* null: the connection's */
   void* progress_context;           /* passed to `progress` */
 } crout_solve_options;
 
@@ -350,6 +357,7 @@ typedef struct crout_description {
   double norm_one;     /* 1-norm of A */
   char handle[32];     /* identifies the factor to other clients of the tenant */
   int32_t warnings;    /* crout_warning bits; 0: none */
+  int64_t lu_entries;  /* entries of a sparse L and U, without the unit diagonal; 0: dense */
 } crout_description;
 
 /* Describes the factor's last factorization. Does not call the server. */

@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/report/text.h"
 
@@ -30,11 +29,6 @@ Json CurveOf(const LatencyHistogram& latencies) {
         {{"percentile", 100 * q}, {"seconds", absl::ToDoubleSeconds(latencies.Quantile(q))}});
   }
   return curve;
-}
-
-std::string Escaped(absl::string_view text) {
-  return absl::StrReplaceAll(text,
-                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
 std::string RowName(const Json& row) {
@@ -128,7 +122,7 @@ std::string Chart(const Json& run, const Json* baseline) {
     AppendCurve(axes, row, color, false, &svg);
     const Json* old = baseline == nullptr ? nullptr : FindLike(row, baseline->at("results"));
     if (old != nullptr) AppendCurve(axes, *old, color, true, &svg);
-    absl::StrAppend(&legend, "<li style=\"color:", color, "\">", Escaped(RowName(row)),
+    absl::StrAppend(&legend, "<li style=\"color:", color, "\">", EscapeXml(RowName(row)),
                     old == nullptr ? "" : " (dashed: the baseline)", "</li>\n");
   }
   return svg + "</svg>\n" + legend + "</ul>\n";
@@ -142,10 +136,10 @@ std::string Table(const Json& rows) {
   std::string table = "<table><tr><th>load</th>";
   for (const char* key : kKeys) absl::StrAppend(&table, "<th>", key, "</th>");
   for (const Json& row : rows) {
-    absl::StrAppend(&table, "</tr>\n<tr><td>", Escaped(RowName(row)), "</td>");
+    absl::StrAppend(&table, "</tr>\n<tr><td>", EscapeXml(RowName(row)), "</td>");
     for (const char* key : kKeys) {
       const auto value = row.find(key);
-      absl::StrAppend(&table, "<td>", value == row.end() ? "" : Escaped(FormatValue(key, *value)),
+      absl::StrAppend(&table, "<td>", value == row.end() ? "" : EscapeXml(FormatValue(key, *value)),
                       "</td>");
     }
   }
@@ -157,8 +151,8 @@ std::string Facts(const Json& run) {
   std::string facts;
   for (const auto& [key, value] : run.items()) {
     if (key == "results") continue;
-    absl::StrAppend(&facts, facts.empty() ? "" : ", ", Escaped(key), " ",
-                    Escaped(FormatValue(key, value)));
+    absl::StrAppend(&facts, facts.empty() ? "" : ", ", EscapeXml(key), " ",
+                    EscapeXml(FormatValue(key, value)));
   }
   return facts;
 }
@@ -231,13 +225,6 @@ std::string BenchHtml(const Json& run, const Json* baseline) {
   absl::StrAppend(&page, "<h2>Latency by percentile</h2>\n", Chart(run, baseline));
   absl::StrAppend(&page, "<h2>Figures</h2>\n", Table(run.at("results")));
   return page + "</body></html>\n";
-}
-
-absl::Status WriteReport(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  if (!file) return FileErrnoError(errno, absl::StrCat("cannot write ", path));
-  if (!(file << text).flush()) return FileError(absl::StrCat("cannot write all of ", path));
-  return absl::OkStatus();
 }
 
 }  // namespace crout::cli

@@ -29,9 +29,6 @@ void CompareRows(const Json& baseline, Json* rows);
 // latencies over percentiles. The curves of `baseline`, if not null, are dashed.
 std::string BenchHtml(const Json& run, const Json* baseline);
 
-// Replaces the file. FileError on failure.
-absl::Status WriteReport(const std::string& path, const std::string& text);
-
 }  // namespace crout::cli
 
 #endif  // CROUT_CLIENT_CLI_BENCH_BENCH_REPORT_H_

@@ -16,6 +16,7 @@
 #include "client/cli/input/matrix_input.h"
 #include "client/cli/input/packed_matrix.h"
 #include "client/cli/options/option_values.h"
+#include "client/cli/report/analysis_picture.h"
 #include "client/cli/report/summary.h"
 #include "client/cli/report/text.h"
 #include "kernels/sparse/analysis.h"
@@ -33,6 +34,7 @@ struct AnalyzeArguments {
   MatchingMode matching = MatchingMode::kAuto;
   OrderingMode ordering = OrderingMode::kAuto;
   std::optional<int64_t> depth;
+  std::string plot;
 };
 
 double FlopsOf(const Analysis& analysis, int64_t f) {
@@ -199,6 +201,13 @@ absl::Status RunAnalyze(Session* session, const AnalyzeArguments& arguments) {
   }
   if (!analysis.ok()) return analysis.status();
   Json json = Summary(*analysis, packed->view(), watch.Lap());
+  if (!arguments.plot.empty()) {
+    const std::string name =
+        arguments.matrix == "-" ? "standard input" : Printable(arguments.matrix);
+    absl::Status written =
+        WriteTextFile(arguments.plot, AnalysisPicture(name, packed->view(), *analysis));
+    if (!written.ok()) return written;
+  }
   if (analysis->unmatched_row >= 0) {
     session->PrintFields(json);
     session->ExitWith(kSingular);
@@ -224,7 +233,7 @@ absl::Status RunAnalyze(Session* session, const AnalyzeArguments& arguments) {
 
 void AddAnalyzeCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<AnalyzeArguments>();
-  CLI::App* analyze = session->AddCommand(
+  CLI::App* analyze = session->AddLocalCommand(
       app, "analyze",
       "Predict the ordering, fill-in, work and memory of a sparse LU factorization, without a "
       "server",
@@ -256,6 +265,12 @@ void AddAnalyzeCommand(CLI::App* app, Session* session) {
                    absl::StrCat("Levels of the tree of fronts to list [default: ", kDefaultDepth,
                                 " with -v or --json]"))
       ->check(NotNegative<int64_t>());
+  analyze
+      ->add_option(
+          "--plot", arguments->plot,
+          "Draw the patterns of the matrix and of L and U, and the tree of fronts, in this "
+          "SVG file")
+      ->type_name("FILE");
 }
 
 }  // namespace crout::cli

@@ -72,7 +72,7 @@ absl::Status Run(Session* session, const BenchArguments& arguments) {
   const std::string table = FormatObjects(keys, rows);
   session->Print({*run, table, table});
   if (arguments.report.empty()) return absl::OkStatus();
-  return WriteReport(arguments.report, BenchHtml(*run, baseline ? &*baseline : nullptr));
+  return WriteTextFile(arguments.report, BenchHtml(*run, baseline ? &*baseline : nullptr));
 }
 
 // Options for the rate and duration.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // help, completion, man, version
-#include <cerrno>
-#include <fstream>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
-#include "client/cli/exit_codes.h"
 #include "client/cli/help/help.h"
 #include "client/cli/options/option_values.h"
+#include "client/cli/report/text.h"
 #include "crout_version.h"
 
 namespace crout::cli {
@@ -21,11 +19,7 @@ absl::Status WriteText(const Session& session, const std::string& path, const st
     session.PrintText(Json(text), text);
     return absl::OkStatus();
   }
-  errno = 0;
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  return file ? absl::OkStatus() : FileErrnoError(errno, absl::StrCat("cannot write ", path));
+  return WriteTextFile(path, text);
 }
 
 absl::Status RunCompletion(const CLI::App& app, const Session& session, const std::string& shell,
@@ -77,13 +71,14 @@ void AddManualCommands(CLI::App* app, Session* session) {
   const auto word = std::make_shared<std::string>();
   const auto output = std::make_shared<std::string>();
 
-  CLI::App* help = session->AddCommand(app, "help", "Show the help of croutctl or of a command",
-                                       [=] { return RunHelp(*app, *session, *word); });
+  CLI::App* help =
+      session->AddLocalCommand(app, "help", "Show the help of croutctl or of a command",
+                               [=] { return RunHelp(*app, *session, *word); });
   help->add_option("command", *word, "Command to describe [default: croutctl]");
 
   CLI::App* completion =
-      session->AddCommand(app, "completion", "Print the completion script of a shell",
-                          [=] { return RunCompletion(*app, *session, *word, *output); });
+      session->AddLocalCommand(app, "completion", "Print the completion script of a shell",
+                               [=] { return RunCompletion(*app, *session, *word, *output); });
   completion->add_option("shell", *word, "Shell: bash, zsh or fish")
       ->required()
       ->check(OneOf({"bash", "zsh", "fish"}));
@@ -91,16 +86,16 @@ void AddManualCommands(CLI::App* app, Session* session) {
   completion->add_option("-o,--output", *output, "Write the script to this file")
       ->type_name("FILE");
 
-  CLI::App* man = session->AddCommand(app, "man", "Print a manual page",
-                                      [=] { return RunMan(*app, *session, *word, *output); });
+  CLI::App* man = session->AddLocalCommand(app, "man", "Print a manual page",
+                                           [=] { return RunMan(*app, *session, *word, *output); });
   man->add_option("command", *word, "Command whose page is printed [default: croutctl]");
   BeginSection(man, "Output");
   man->add_option("-o,--output", *output, "Write all pages to this directory")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
 
-  session->AddCommand(app, "version", "Show the version of croutctl",
-                      [=] { return RunVersion(*session); });
+  session->AddLocalCommand(app, "version", "Show the version of croutctl",
+                           [=] { return RunVersion(*session); });
 }
 
 }  // namespace crout::cli

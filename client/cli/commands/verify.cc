@@ -35,7 +35,7 @@ absl::Status RunVerify(Session* session, const VerifyArguments& arguments) {
 
 void AddVerifyCommand(CLI::App* app, Session* session) {
   const auto arguments = std::make_shared<VerifyArguments>();
-  CLI::App* verify = session->AddCommand(
+  CLI::App* verify = session->AddLocalCommand(
       app, "verify", "Compute the backward errors of a solution X of A X = B, without a server",
       [=] { return RunVerify(session, *arguments); });
   verify

@@ -118,7 +118,7 @@ constexpr CommandExamples kExamples[] = {
       "croutctl verify convection_diffusion.mtx x.mtx b.mtx --json"}},
     {"analyze",
      {"croutctl analyze convection_diffusion.mtx",
-      "croutctl analyze convection_diffusion.mtx --ordering=natural --depth=0"}},
+      "croutctl analyze convection_diffusion.mtx --ordering=natural --plot=natural.svg"}},
     {"algorithms", {"croutctl algorithms", "croutctl algorithms --json"}},
     {"devices", {"croutctl devices", "croutctl devices --json"}},
     {"status", {"croutctl status", "croutctl status --timeout=1s --json"}},

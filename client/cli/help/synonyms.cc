@@ -98,6 +98,7 @@ constexpr Synonyms kOptionSynonyms[] = {
     {"show", "view output-format"},
     {"json", "as-json"},
     {"progress", "progress-bar"},
+    {"plot", "spy picture draw svg figure"},
     {"output", "out outfile out-file output-file save"},
     {"format", "file-format fmt"},
     {"interval", "period refresh every", "once"},

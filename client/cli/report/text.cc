@@ -3,7 +3,9 @@
 #include "client/cli/report/text.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <fstream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -11,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "client/cli/exit_codes.h"
 #include "kernels/util/duration.h"
 
 namespace crout::cli {
@@ -107,6 +111,11 @@ std::string Printable(absl::string_view text) {
   return printable;
 }
 
+std::string EscapeXml(absl::string_view text) {
+  return absl::StrReplaceAll(text,
+                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+}
+
 std::string FormatBytes(double bytes) {
   const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
@@ -172,6 +181,13 @@ std::string FormatObjects(const std::vector<std::string>& keys, const Json& obje
     }
   }
   return FormatTable(keys, rows);
+}
+
+absl::Status WriteTextFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  if (!file) return FileErrnoError(errno, absl::StrCat("cannot write ", path));
+  if (!(file << text).flush()) return FileError(absl::StrCat("cannot write all of ", path));
+  return absl::OkStatus();
 }
 
 }  // namespace crout::cli

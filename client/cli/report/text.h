@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Text output: aligned columns, sizes and times in readable units.
+// Text output: aligned columns, sizes and times in readable units, files.
 #ifndef CROUT_CLIENT_CLI_REPORT_TEXT_H_
 #define CROUT_CLIENT_CLI_REPORT_TEXT_H_
 
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/report/json.h"
 
@@ -21,6 +22,9 @@ std::string FormatValue(const std::string& key, const Json& value);
 // name.
 std::string Printable(absl::string_view text);
 
+// Escapes the characters that have a meaning in XML and HTML.
+std::string EscapeXml(absl::string_view text);
+
 std::string FormatBytes(double bytes);
 std::string FormatSeconds(double seconds);
 
@@ -34,6 +38,9 @@ std::string FormatTable(const std::vector<std::string>& header,
 
 // A table of the members `keys` of each object; a missing member is "-".
 std::string FormatObjects(const std::vector<std::string>& keys, const Json& objects);
+
+// Replaces the file. FileError on failure.
+absl::Status WriteTextFile(const std::string& path, const std::string& text);
 
 }  // namespace crout::cli
 

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from result import head, keep
 
 import crout
-from crout._payload import CHUNK, Payload
+from crout._payload import CHUNK, Opener, Payload
 from crout.v1 import matrix_pb2
 
 
@@ -107,7 +107,7 @@ class Blocks:
                 for start in range(0, len(memory), CHUNK):
                     yield memory[start : start + CHUNK]
 
-        return Payload(spec, np.dtype("<f8"), (self.n, self.n), pieces)
+        return Payload(spec, np.dtype("<f8"), (self.n, self.n), Opener(pieces))
 
     def _compressed_rows(self):
         order = len(self._block)

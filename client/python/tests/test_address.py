@@ -66,3 +66,11 @@ def test_the_asynchronous_client_rejects_invalid_addresses():
 
     with pytest.raises(ValueError, match="has no port"):
         asyncio.run(connect())
+
+
+@pytest.mark.parametrize("connect", [crout.connect, crout.aio.connect])
+def test_type_errors_name_the_function(connect):
+    with pytest.raises(TypeError, match=r"^connect\(\) .* 'adress'$"):
+        connect(adress="127.0.0.1:50051")
+    with pytest.raises(TypeError, match=r"^connect\(\) too many positional arguments"):
+        connect(*range(12))

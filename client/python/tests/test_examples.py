@@ -12,8 +12,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 REPOSITORY = PACKAGE.parents[1]
 
 
-def _run(*arguments, **env):
-    command = [sys.executable, "-W", "error", *arguments]
+def _run(*arguments, warnings="error", **env):
+    command = [sys.executable, "-W", warnings, *arguments]
     environment = os.environ | env
     return subprocess.run(
         command, check=True, capture_output=True, text=True, timeout=300, env=environment
@@ -45,6 +45,12 @@ def test_bddc_takes_the_published_iterations(address):
     assert "\n5 iterations, relative residual 9.45e-08\n" in output  # as in tests/bench/published/bddc.csv
     # The exact value at the center, from the series of the solution, is 0.0562; h = 1/20.
     assert "u in the middle 0.0564\n" in output
+
+
+def test_the_notebook_shows_its_output(address):
+    notebook = PACKAGE / "examples/three_systems.ipynb"
+    # Debian's matplotlib gets warnings from pyparsing.
+    _run(PACKAGE / "tests/notebook.py", notebook, warnings="default", CROUT_SERVER=address)
 
 
 @pytest.mark.parametrize("block", range(4))

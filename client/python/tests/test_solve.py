@@ -4,8 +4,6 @@
 import gzip
 import math
 import re
-import sys
-import types
 import typing
 
 import numpy as np
@@ -16,8 +14,7 @@ import scipy.sparse
 from accuracy import assert_close, assert_solves
 
 import crout
-from crout import _messages, _options
-from crout._call import ProgressBar
+from crout import _options
 from crout.v1 import factor_pb2
 from crout.v1 import factorization_service_pb2 as service
 
@@ -180,75 +177,6 @@ def test_solves_with_a_low_precision_factor_are_corrected(client, regular):
     assert plain.solve(b, full_output=True).corrections is None
     with pytest.raises(crout.InvalidRequest):
         client.lu_factor(A, precision="half")
-
-
-def test_progress_reports_the_bytes_sent(client, regular):
-    steps = []
-    client.lu_factor(regular(500), progress=steps.append)
-    assert steps[-1].bytes_sent == 500 * 500 * 8
-    assert [s.bytes_sent for s in steps] == sorted(s.bytes_sent for s in steps)
-
-
-class FakeTqdm(types.ModuleType):
-    """Replaces tqdm, which may not be installed."""
-
-    def __init__(self):
-        super().__init__("tqdm")
-        self.n = 0
-        self.closed = False
-        self.description = ""
-        self.postfix = ""
-
-    def tqdm(self, **options):
-        return self
-
-    def set_description_str(self, text, refresh):
-        self.description = text
-
-    def set_postfix_str(self, text, refresh):
-        self.postfix = text
-
-    def update(self, count):
-        self.n += count
-
-    def close(self):
-        self.closed = True
-
-
-def test_a_progress_bar(client, regular, monkeypatch):
-    bar = FakeTqdm()
-    monkeypatch.setitem(sys.modules, "tqdm", bar)
-    client.lu_factor(regular(500), progress=True)
-    assert (bar.n, bar.closed) == (500 * 500 * 8, True)
-    monkeypatch.setitem(sys.modules, "tqdm", None)  # not installed
-    client.lu_factor(regular(50), progress=True)
-
-
-def test_a_progress_bar_shows_the_progress_of_a_phase(monkeypatch):
-    bar = FakeTqdm()
-    monkeypatch.setitem(sys.modules, "tqdm", bar)
-    show = ProgressBar()
-    analysis = service.Progress(phase=service.PHASE_ANALYZE, steps_done=2, steps=4)
-    show(_messages.progress(analysis, bytes_sent=80))
-    assert (bar.n, bar.description, bar.postfix) == (80, "analyze", "2 of 4 steps")
-    show(_messages.progress(service.Progress(phase=service.PHASE_QUEUE), bytes_sent=80))
-    assert (bar.description, bar.postfix) == ("queue", "")
-    factorization = service.Progress(phase=service.PHASE_FACTOR, columns_done=30, columns=40)
-    show(_messages.progress(factorization, bytes_sent=80))
-    assert (bar.n, bar.description, bar.postfix) == (80, "factor", "30 of 40 columns")
-
-
-@pytest.mark.parametrize("after", [0, 3 << 20], ids=["at once", "in the midst"])
-def test_an_error_of_the_callback_ends_the_call(daemon, regular, after, capfd):
-    def refuse(progress):
-        if progress.bytes_sent >= after:
-            raise KeyError("no")
-
-    with crout.connect(daemon.address) as client:
-        with pytest.raises(KeyError):
-            client.lu_factor(regular(800), progress=refuse)
-        assert list(client.list()) == []
-    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
+#include <istream>
 #include <limits>
 #include <vector>
 
@@ -33,21 +34,53 @@ std::optional<uint64_t> ReadBytes(const fs::path& file) {
   return bytes;
 }
 
-void Lower(std::optional<uint64_t>* least, std::optional<uint64_t> bytes) {
-  if (bytes) *least = std::min(least->value_or(*bytes), *bytes);
+template <class T>
+void Lower(std::optional<T>* least, std::optional<T> limit) {
+  if (limit) *least = std::min(least->value_or(*limit), *limit);
 }
 
-// Lowers `least` to the smallest limit in `files`, from the group `path` up to the root of the
-// hierarchy mounted at `mount`. In a container `path` may be the host's path while the mount shows
-// only the container's own group. Missing files are skipped.
-void LowerByAncestors(const fs::path& mount, const fs::path& path,
-                      std::initializer_list<const char*> files, std::optional<uint64_t>* least) {
-  fs::path group = path.relative_path().lexically_normal();
-  for (;;) {
-    for (const char* file : files) Lower(least, ReadBytes(mount / group / file));
-    if (group.empty() || group == ".") return;
-    group = group.parent_path();
+// Versions of control groups. They have different files.
+enum class CgroupVersion { kOne, kTwo };
+
+// Calls visit(directory, version) for the directory of this process's group of `controller` and of
+// each group above it. In a container the path of the group may be the host's, while the mount
+// shows only the container's own group. Not all directories exist.
+template <class Visit>
+void ForEachGroup(const std::string& root, absl::string_view controller, const Visit& visit) {
+  const fs::path mounts = fs::path(root) / "sys/fs/cgroup";
+  const auto visit_ancestors = [&](const fs::path& mount, const fs::path& path,
+                                   CgroupVersion version) {
+    fs::path group = path.relative_path().lexically_normal();
+    for (;;) {
+      visit(mount / group, version);
+      if (group.empty() || group == ".") return;
+      group = group.parent_path();
+    }
+  };
+  std::ifstream groups(fs::path(root) / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    // Version 2: "0::/path". Version 1: "4:cpu,memory:/path".
+    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3) continue;
+    if (parts[1].empty()) {
+      for (const fs::path& mount : {mounts, mounts / "unified"}) {
+        visit_ancestors(mount, parts[2], CgroupVersion::kTwo);
+      }
+    }
+    for (const absl::string_view name : absl::StrSplit(parts[1], ',')) {
+      if (name != controller) continue;
+      visit_ancestors(mounts / std::string(controller), parts[2], CgroupVersion::kOne);
+    }
   }
+}
+
+// Reads a CPU quota in cores: "quota period" of one file, or the two in a file each.
+std::optional<double> ReadQuota(std::istream& quota_in, std::istream& period_in) {
+  std::string quota;
+  double cores = 0, period = 0;
+  if (!(quota_in >> quota) || !absl::SimpleAtod(quota, &cores)) return std::nullopt;  // "max"
+  if (!(period_in >> period) || !(cores > 0) || !(period > 0)) return std::nullopt;   // -1: none
+  return cores / period;
 }
 
 uint64_t MachineMemoryBytes() {
@@ -59,23 +92,28 @@ uint64_t MachineMemoryBytes() {
 }  // namespace
 
 std::optional<uint64_t> CgroupMemoryLimit(const std::string& root) {
-  const fs::path mounts = fs::path(root) / "sys/fs/cgroup";
   std::optional<uint64_t> least;
-  std::ifstream groups(fs::path(root) / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    // Version 2: "0::/path". Version 1: "4:cpu,memory:/path".
-    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3) continue;
-    if (parts[1].empty()) {
-      for (const fs::path& mount : {mounts, mounts / "unified"}) {
-        LowerByAncestors(mount, parts[2], {"memory.max", "memory.high"}, &least);
-      }
+  ForEachGroup(root, "memory", [&](const fs::path& group, CgroupVersion version) {
+    if (version == CgroupVersion::kOne) {
+      Lower(&least, ReadBytes(group / "memory.limit_in_bytes"));
+    } else {
+      for (const char* file : {"memory.max", "memory.high"}) Lower(&least, ReadBytes(group / file));
     }
-    for (const absl::string_view controller : absl::StrSplit(parts[1], ',')) {
-      if (controller != "memory") continue;
-      LowerByAncestors(mounts / "memory", parts[2], {"memory.limit_in_bytes"}, &least);
+  });
+  return least;
+}
+
+std::optional<double> CgroupCpuQuota(const std::string& root) {
+  std::optional<double> least;
+  ForEachGroup(root, "cpu", [&](const fs::path& group, CgroupVersion version) {
+    if (version == CgroupVersion::kOne) {
+      std::ifstream quota(group / "cpu.cfs_quota_us"), period(group / "cpu.cfs_period_us");
+      Lower(&least, ReadQuota(quota, period));
+    } else {
+      std::ifstream both(group / "cpu.max");
+      Lower(&least, ReadQuota(both, both));
     }
-  }
+  });
   return least;
 }
 
@@ -107,7 +145,11 @@ uint64_t UsedMemoryBytes() {
 int AvailableCores() {
   // Evaluated once, on the first thread that creates a device. Jobs later change the OpenMP setting
   // of their own threads.
-  static const int cores = std::max(1, std::min(omp_get_num_procs(), omp_get_max_threads()));
+  static const int cores = [] {
+    const int threads = std::min(omp_get_num_procs(), omp_get_max_threads());
+    const double quota = std::ceil(CgroupCpuQuota().value_or(threads));
+    return std::max(1, static_cast<int>(std::min<double>(threads, quota)));
+  }();
   return cores;
 }
 

@@ -44,6 +44,8 @@ class CApiSparseTest : public CApiTest {
     auto now = Sized<crout_description>();
     ASSERT_EQ(crout_describe(factor, &now), CROUT_OK);
     EXPECT_EQ(now.version, 3);
+    EXPECT_GE(now.lu_entries, std::ssize(values)) << "the factors have at least the entries of A";
+    EXPECT_LT(now.lu_entries, kN * kN);
     EXPECT_EQ(crout_release(factor), CROUT_OK);
   }
 

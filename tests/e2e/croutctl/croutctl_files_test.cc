@@ -248,6 +248,11 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
   const Finished text_report = analyze({arrow, "--depth=1", "-v"});
   EXPECT_THAT(text_report.output, ::testing::HasSubstr("largest_front"));
   EXPECT_THAT(text_report.output, ::testing::HasSubstr("100.0 %"));
+  const std::string picture = directory_.File("arrow.svg");
+  EXPECT_EQ(analyze({arrow, "--plot=" + picture}).exit_code, 0);
+  EXPECT_THAT(ReadFile(picture), ::testing::StartsWith("<svg "));
+  EXPECT_THAT(ReadFile(picture), ::testing::HasSubstr(">A: 50 x 50, 148 nonzeros<"));
+  EXPECT_EQ(analyze({arrow, "--plot=" + directory_.File("none/arrow.svg")}).exit_code, 19);
   // The analysis cannot detect that this matrix is singular, because it is not structurally
   // singular.
   const std::string ones = directory_.File("ones.txt");

@@ -152,6 +152,31 @@ TEST_F(CroutctlTest, TheHelpListsTheExitCodes) {
   EXPECT_THAT(factor, ::testing::Not(::testing::HasSubstr("irr_lu"))) << "of batches";
 }
 
+TEST_F(CroutctlTest, HelpIgnoresTheEnvironment) {
+  const auto run = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(),
+                     {"/usr/bin/env", "CROUT_SERVER=nowhere", "CROUT_TENANT=a b", "CROUT_TLS=maybe",
+                      "CROUT_TOKEN_FILE=/no/token", ProgramPath("croutctl")});
+    return RunToEnd(arguments);
+  };
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"help"},
+                                                    {"--help"},
+                                                    {"-h"},
+                                                    {"help", "solve"},
+                                                    {"solve", "--help"},
+                                                    {"version"},
+                                                    {"--version"},
+                                                    {"man"},
+                                                    {"completion", "bash"},
+                                                    {"analyze", matrix_}}) {
+    const Finished finished = run(arguments);
+    EXPECT_EQ(finished.exit_code, 0) << arguments[0] << ": " << finished.errors;
+  }
+  const Finished list = run({"list"});
+  EXPECT_EQ(list.exit_code, 2);
+  EXPECT_THAT(list.errors, ::testing::HasSubstr("CROUT_SERVER: "));
+}
+
 TEST_F(CroutctlTest, VersionNeedsNoServer) {
   const Finished finished = RunToEnd({ProgramPath("croutctl"), "version"});
   EXPECT_EQ(finished.exit_code, 0);

@@ -4,8 +4,31 @@
 ! its errors.
 !
 ! usage: crout_f90_test HOST:PORT     exits with 1 at the first error
+module progress_reports
+  use crout
+  use, intrinsic :: iso_c_binding, only: c_associated, c_int64_t, c_ptr
+  implicit none
+
+  integer :: reports = 0
+  integer(c_int64_t) :: bytes_sent = -1, bytes_total = -1
+  logical :: has_context = .false.
+
+contains
+
+  subroutine receive(progress, context) bind(C)
+    type(crout_progress), intent(in) :: progress
+    type(c_ptr), value :: context
+
+    reports = reports + 1
+    bytes_sent = progress%bytes_sent
+    bytes_total = progress%bytes_total
+    has_context = has_context .or. c_associated(context)
+  end subroutine
+end module
+
 program crout_f90_test
   use crout
+  use progress_reports
   use, intrinsic :: iso_fortran_env, only: error_unit, real32, real64
   implicit none
 
@@ -31,6 +54,7 @@ program crout_f90_test
   call solve_complex32()
   call solve_complex64()
   call errors()
+  call progress()
   call crout_disconnect(server)
   call crout_disconnect(server)
 
@@ -84,6 +108,7 @@ contains
     call expect("and right", all(abs(x64 - [0.5_real64, 1.0_real64, 1.5_real64]) < 1e-14))
     call crout_describe(lu, description, info)
     call expect("describe", info == 0 .and. description%n == n .and. description%version == 2)
+    call expect("a dense factor", description%lu_entries == 0)
     call expect("a handle", index("abcdefghijklmnopqrstuvwxyz234567", description%handle(26)) > 0)
   end subroutine
 
@@ -159,6 +184,8 @@ contains
     call crout_factorize_sparse(server, order, nnz, rows(), cols(), values, lu, info, &
                                 "multifrontal")
     call expect("factorize_sparse of real64", info == 0)
+    call crout_describe(lu, description, info)
+    call expect("entries of L and U", info == 0 .and. description%lu_entries >= nnz)
     b = 6  ! A (1, 1, ...)
     b(1) = 5
     b(order) = 5
@@ -237,6 +264,26 @@ contains
 
     col = [(k, k=1, order), (k, k=1, order - 1), (k, k=2, order)]
   end function
+
+  subroutine progress()
+    type(crout_connection) :: watched
+    type(crout_factor) :: factor
+    real(real64) :: a(n, n), b(n)
+
+    call crout_connect(address, watched, info, progress=receive)
+    call expect("connected with progress", info == crout_ok)
+    a = reshape(real([4, 1, 0, 1, 4, 1, 0, 1, 4], real64), [n, n])
+    call crout_getrf(watched, n, a, n, factor, info)
+    call expect("progress of getrf", info == 0 .and. reports > 0 .and. bytes_sent == 8*n*n)
+    b = 1
+    call crout_getrs(factor, "N", n, 1, b, n, info)
+    call expect("progress of getrs", info == 0 .and. bytes_sent == 8*n .and. bytes_total == 8*n)
+    call crout_refactor(factor, n, 2*a, n, info)
+    call expect("progress of refactor", info == 0 .and. bytes_sent == 8*n*n)
+    call expect("no context", .not. has_context)
+    call crout_release(factor, info)
+    call crout_disconnect(watched)
+  end subroutine
 
   subroutine errors()
     real(real64) :: singular(2, 2), b(2), magic(4, 4), sums(4)

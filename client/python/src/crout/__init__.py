@@ -15,6 +15,7 @@ from crout._call import RetryPolicy
 from crout._linalg import SparseFactors
 from crout._local import LocalClient, local
 from crout._options import Algorithm, Precision, Solver, Strategy
+from crout._spy import spy
 from crout.batch import BatchFactor
 from crout.client import Client, connect
 from crout.errors import (
@@ -102,4 +103,5 @@ __all__ = [
     "Values",
     "connect",
     "local",
+    "spy",
 ]

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from crout._call import Call, ProgressReport, Reply, RoundCall, RoundReply
+from crout._call import Call, Reply, RoundCall, RoundReply
+from crout._progress import ProgressReport
 from crout._settings import credentials
 from crout._transport import (
     CLOSE_SECONDS,

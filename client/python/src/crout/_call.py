@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls as data: the request, the handler of the reply, retries and progress. Does not use gRPC."""
+"""Calls as data: the request, the handler of the reply, and retries. Does not use gRPC."""
 
 from __future__ import annotations
 
 import abc
-import dataclasses
 import enum
 import random
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from crout import _messages, _wire
+from crout import _wire
 from crout._payload import CHUNK, Bytes, Opener
+from crout._progress import ProgressCallback
 from crout.errors import CroutError, Singular
 from crout.records import FactorRecord
-from crout.results import Progress
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 R = TypeVar("R")
-
-ProgressCallback = Callable[[Progress], object]
 
 # Largest payload of the first message of a call with a request_id. Such a call may have to wait for another
 # call with this id; the server limits its first message to 64 KiB.
@@ -151,6 +147,12 @@ class Call(Generic[T]):
     progress: ProgressCallback | bool = False
     file: str = ""
 
+    @property
+    def bytes_total(self) -> int:
+        """Number of payload bytes; -1 if unknown."""
+        sizes = [opener.size for _, opener in self.payloads]
+        return -1 if -1 in sizes else sum(sizes)
+
     def __iter__(self) -> Steps[T]:
         """Yield the call and return its result. Other steps use ``result = yield from call``."""
         result: T = yield self
@@ -194,40 +196,6 @@ class RoundCall(Call[T]):
     """One round of a call in rounds, such as a step of a series."""
 
     reply: Callable[[], RoundReply[T]]
-
-
-class ProgressReport:
-    """Reports sent bytes and the server's progress to a callback, one report at a time.
-
-    As a context manager it calls ``close`` of the callback at the end, unless the callback has none.
-    """
-
-    def __init__(self, callback: ProgressCallback | None) -> None:
-        self._callback = callback
-        self._lock = threading.Lock()
-        self._last = Progress(bytes_sent=0)
-
-    def __enter__(self) -> ProgressReport:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        close = getattr(self._callback, "close", None)
-        if close is not None:
-            close()
-
-    def on_sent(self, count: int) -> None:
-        """Report the number of payload bytes that were passed to gRPC so far."""
-        if self._callback is not None:
-            with self._lock:
-                self._last = dataclasses.replace(self._last, bytes_sent=count)
-                self._callback(self._last)
-
-    def on_phase(self, message: Any) -> None:
-        """Report a Progress message of the server."""
-        if self._callback is not None:
-            with self._lock:
-                self._last = _messages.progress(message, self._last.bytes_sent)
-                self._callback(self._last)
 
 
 class Attempts:
@@ -282,32 +250,3 @@ class Attempts:
             return min(server_delay, self._policy.max_server_delay) * random.uniform(1.0, 1.2)
         backoff: float = self._policy.initial_backoff * 2 ** (self._made - 1)
         return min(backoff, self._policy.max_backoff) * random.uniform(0.5, 1.0)
-
-
-class ProgressBar:
-    """A tqdm bar with the sent bytes, the phase, and the finished columns or steps. No bar without tqdm."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            return
-        self._bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024)
-
-    def __call__(self, progress: Progress) -> None:
-        if self._bar is None:
-            return
-        self._bar.set_description_str(progress.phase or "send", refresh=False)
-        done = ""
-        if progress.columns:
-            done = f"{progress.columns_done} of {progress.columns} columns"
-        elif progress.steps:
-            done = f"{progress.steps_done} of {progress.steps} steps"
-        self._bar.set_postfix_str(done, refresh=False)
-        self._bar.update(progress.bytes_sent - self._bar.n)
-
-    def close(self) -> None:
-        """Close the bar; its line stays on the terminal."""
-        if self._bar is not None:
-            self._bar.close()

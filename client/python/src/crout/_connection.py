@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import inspect
 import math
 import os
@@ -73,13 +74,25 @@ def server_of(
 
 
 def takes_all(source: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Decorate a function that passes all its arguments to `source`: show the parameters of `source`."""
+    """Decorate a function that passes all its arguments to `source`: show the parameters of `source`.
+
+    A TypeError for other arguments names the function.
+    """
 
     def decorate(function: Callable[..., R]) -> Callable[P, R]:
         returned = inspect.signature(function).return_annotation
         signature = inspect.signature(source).replace(return_annotation=returned)
-        function.__signature__ = signature  # type: ignore[attr-defined]
-        return function
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **keywords: P.kwargs) -> R:
+            try:
+                signature.bind(*args, **keywords)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            return function(*args, **keywords)
+
+        checked.__signature__ = signature  # type: ignore[attr-defined]
+        return checked
 
     return decorate
 

@@ -290,7 +290,7 @@ def progress_of(response: Any) -> service.Progress | None:
     return response.progress if response.HasField("progress") else None
 
 
-def progress(message: service.Progress, bytes_sent: int) -> Progress:
-    """Convert a Progress message."""
+def progress(message: service.Progress, last: Progress) -> Progress:
+    """Convert a Progress message. The bytes are those of the last report."""
     phase = word(service.Phase, "PHASE_", message.phase)
-    return _result(Progress, message, bytes_sent=bytes_sent, phase=phase)
+    return _result(Progress, message, bytes_sent=last.bytes_sent, bytes_total=last.bytes_total, phase=phase)

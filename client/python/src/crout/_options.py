@@ -15,7 +15,7 @@ import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from crout import _payload
-from crout._call import ProgressCallback
+from crout._progress import ProgressCallback
 from crout.errors import InvalidRequest
 from crout.v1 import factor_pb2, matrix_pb2
 from crout.v1 import factorization_service_pb2 as service

@@ -21,8 +21,27 @@ from crout.v1 import matrix_pb2
 Array = npt.NDArray[Any]
 
 Bytes = bytes | memoryview
-Opener = Callable[[], Iterator[Bytes]]
-"""Returns an iterator over the bytes from the start, in pieces."""
+
+
+@dataclass(frozen=True)
+class Opener:
+    """The bytes of a payload. A call returns an iterator over them, in pieces.
+
+    Attributes
+    ----------
+    pieces : callable
+        Returns the iterator.
+    size : int
+        Number of bytes; -1 if unknown.
+    """
+
+    pieces: Callable[[], Iterator[Bytes]]
+    size: int = -1
+
+    def __call__(self) -> Iterator[Bytes]:
+        """Return an iterator over the bytes from the start."""
+        return self.pieces()
+
 
 CHUNK = 1 << 20
 """Largest payload of a message, as factorization_service.proto advises."""
@@ -205,7 +224,7 @@ def pieces_of(arrays: Sequence[Array]) -> Opener:
             for start in range(0, len(memory), CHUNK):
                 yield memory[start : start + CHUNK]
 
-    return pieces
+    return Opener(pieces, sum(array.nbytes for array in arrays))
 
 
 def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:
@@ -256,7 +275,7 @@ def sparse_values(value: Any) -> Payload:
 
 
 def _file(path: str) -> Payload:
-    os.stat(path)  # raises OSError for an invalid path before any call
+    size = os.stat(path).st_size  # raises OSError for an invalid path before any call
 
     def pieces() -> Iterator[Bytes]:
         with open(path, "rb") as file:
@@ -264,7 +283,7 @@ def _file(path: str) -> Payload:
                 yield piece
 
     dtype = np.dtype("<c16" if _is_complex_file(path) else "<f8")
-    return Payload(_text(dtype), dtype, None, pieces)
+    return Payload(_text(dtype), dtype, None, Opener(pieces, size))
 
 
 def _is_complex_file(path: str) -> bool:

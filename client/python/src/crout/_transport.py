@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 
 import grpc
 
-from crout._call import Attempts, Call, ProgressBar, ProgressReport, Reply, RetryPolicy, RoundCall, RoundReply
+from crout._call import Attempts, Call, Reply, RetryPolicy, RoundCall, RoundReply
 from crout._diagnostics import error_from
+from crout._progress import ProgressBar, ProgressReport
 from crout._settings import Tls, Token, credentials
 from crout.errors import Cancelled, CroutError, DeadlineExceeded, ProtocolError
 
@@ -97,9 +98,8 @@ class Server:
 
 def report_for(call: Call[Any]) -> ProgressReport:
     """Make the progress reporter of a call."""
-    if call.progress is True:
-        return ProgressReport(ProgressBar())
-    return ProgressReport(call.progress or None)
+    callback = ProgressBar() if call.progress is True else call.progress or None
+    return ProgressReport(callback, call.bytes_total)
 
 
 class Outgoing:

@@ -167,7 +167,8 @@ class Factor(FactorView, Held):
             Seconds for the whole call, retries included; default: the client's. ``math.inf`` removes the
             client's limit.
         progress : callable or bool
-            Called with a `Progress` repeatedly, from any thread. True shows a tqdm bar.
+            Called with a `Progress` repeatedly, from any thread. True shows a bar: of tqdm if it is
+            installed, otherwise a plain one on the terminal of standard error.
 
         Returns
         -------

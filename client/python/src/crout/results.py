@@ -297,10 +297,14 @@ class Progress:
     ----------
     bytes_sent : int
         Payload bytes passed to gRPC.
+    bytes_total : int
+        All payload bytes; -1 if unknown.
     phase : str
         "receive", "analyze", "queue", "factor" or "solve"; "" before the server's first report.
     jobs_ahead : int
         Jobs ahead in the queue.
+    predicted_seconds : float
+        Seconds that the server predicts for the phase; 0 if it has no prediction.
     columns_done, columns : int
         Finished and total columns of L and U; 0 if the method does not report progress.
     steps_done, steps : int
@@ -308,8 +312,10 @@ class Progress:
     """
 
     bytes_sent: int
+    bytes_total: int = -1
     phase: str = ""
     jobs_ahead: int = 0
+    predicted_seconds: float = 0.0
     columns_done: int = 0
     columns: int = 0
     steps_done: int = 0
