@@ -147,7 +147,7 @@ TEST(ConfigTest, UnknownSettingsAreReportedWithTheirFile) {
   std::ofstream(path) << "# one\n\n [limits]\nmax-n = 7\n";
   EXPECT_THAT(
       Refusal({"--config=" + path}),
-      ::testing::HasSubstr(path + ": line 3: the file must not have sections. Remove [limits]"));
+      ::testing::HasSubstr(path + ": line 3: sections are not supported. Remove [limits]"));
   std::ofstream(path) << "max-n = 7\n";
   EXPECT_EQ(std::get<Config>(Parse({"--config=" + path})).limits.max_n, 7);
   setenv("CROUT_CONFIG", path.c_str(), 1);
