@@ -224,7 +224,7 @@ TEST_F(CacheMemoryTest, Eviction) {
   Start(/*device_units=*/1, /*host_units=*/1);
   Handle handle;
   EXPECT_GT(RefuseEach([&] { handle = Put('a', kUnit, 0, Options()); },
-                       [&] { (void)cache_->ReserveOnDevice(slot(), kUnit); },
+                       [&] { (void)cache_->ReserveOnDevice(slot(), kUnit, kTenant); },
                        [&] {
                          EXPECT_OK(cache_->ReserveOnDevice(slot(), kUnit));
                          EXPECT_OK(cache_->ReserveOnHost(kUnit));
