@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from crout import _options, _payload
+from crout import _handles, _options, _payload
 from crout._call import Call, Steps
 from crout._options import Lease
 from crout._releases import Releases
@@ -141,8 +141,24 @@ class Cached(Summarized, abc.ABC, Generic[R]):
             except HandleExpired as error:
                 if self._origin is None or error.reason == "HANDLE_RELEASED":
                     raise
+                # The frames refer to the error and to this object, which should not wait for the garbage
+                # collector.
+                error.__traceback__ = None
             yield from self._make_again(self._handle_of(record), self._origin)
         return (yield from operation(self._record))
+
+    def _with_handle(self, operation: Callable[[str], Call[T]]) -> Steps[T]:
+        """Run an operation of the handle, like `_surviving`."""
+        return self._surviving(lambda record: operation(self._handle_of(record)))
+
+    def _set_pin(self, pinned: bool) -> Steps[None]:
+        yield from self._with_handle(lambda handle: _handles.pin(handle, pinned))
+        self._remember(pin=pinned)
+
+    def _remember(self, **options: Any) -> None:
+        """Make a lost factor with these options, from now on."""
+        if self._origin is not None:
+            self._origin = Origin(self._origin.matrix, {**self._origin.options, **options})
 
     def _make_again(self, lost: str, origin: Origin) -> Steps[None]:
         # With this id all threads that find the factor lost share one factorization.

@@ -29,6 +29,7 @@ from crout._aio_transport import AsyncRounds, AsyncTransport
 from crout._call import Call, Steps
 from crout._connection import pause, server_of, takes_all
 from crout._diagnostics import warn_of_step
+from crout._lifetime import Cached
 from crout._options import (
     BatchOptions,
     BatchRefactorOptions,
@@ -99,6 +100,10 @@ class AsyncHeld(abc.ABC):
     _renewal: asyncio.Task[None] | None = None
     _renewed: float  # the lease in seconds while there is a renewal
 
+    if TYPE_CHECKING:  # of Cached
+        _with_handle = Cached._with_handle
+        _remember = Cached._remember
+
     async def __aenter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
         if self._lease is None:
@@ -147,8 +152,9 @@ class AsyncHeld(abc.ABC):
 
     @_documented(Held.renew)
     async def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        end = await self._client._run(_handles.renew(self._handle, lease))
+        end = await self._client._run(self._with_handle(lambda handle: _handles.renew(handle, lease)))
         self._lease = lease
+        self._remember(lease=lease)
         if self._renewal is not None:
             await self._stop_renewing()
             await self.__aenter__()
