@@ -7,7 +7,7 @@ import abc
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from crout import _handles, _options, _payload
 from crout._call import Call, Steps
@@ -73,17 +73,14 @@ class Cached(Summarized, abc.ABC, Generic[R]):
         Description from the call that made this version.
     """
 
-    _renewal = None  # of an asynchronous factor
     _origin: Origin | None = None  # set if a lost factor is to be made again
     _collected: Callable[[], object] | None = None  # the release after this object is collected
 
     # Makes the call that factors, from a matrix and options.
     _factorize: ClassVar[Callable[..., Call[Any]]]
 
-    if TYPE_CHECKING:
-
-        def _hold_again(self, lost: str) -> None:
-            """Renew the lease of the new handle in place of `lost`, if that was renewed."""
+    def _hold_again(self, lost: str) -> None:
+        """Renew the lease of the new handle in place of `lost`, if that was renewed."""
 
     def __init__(self, client: Any, record: R, lease: Lease | None = None) -> None:
         self._client = client

@@ -13,7 +13,6 @@ runs. Files are read on the event loop, between the messages of their upload.
 
 from __future__ import annotations
 
-import abc
 import asyncio
 import contextlib
 import datetime
@@ -91,18 +90,12 @@ def _documented(namesake: Any) -> Callable[[_F], _F]:
     return decorate
 
 
-class AsyncHeld(abc.ABC):
+class AsyncHeld(Cached[Any]):
     """A factor or batch on the server. ``async with`` renews its lease and then releases it."""
 
     _client: AsyncClient
-    _lease: Lease | None
-    _handle: str
     _renewal: asyncio.Task[None] | None = None
     _renewed: float  # the lease in seconds while there is a renewal
-
-    if TYPE_CHECKING:  # of Cached
-        _with_handle = Cached._with_handle
-        _remember = Cached._remember
 
     async def __aenter__(self) -> Self:
         """Renew the lease in the background until the block ends."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import abc
 import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -28,18 +27,11 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-class Held(abc.ABC):
+class Held(Cached[Any]):
     """A factor or batch on the server. A ``with`` block renews its lease and then releases it."""
 
     _client: Connection
-    _lease: Lease | None
-    _handle: str
     _renewed: float | None = None  # the lease in seconds, in a ``with`` block
-
-    if TYPE_CHECKING:  # of Cached
-        _with_handle = Cached._with_handle
-        _set_pin = Cached._set_pin
-        _remember = Cached._remember
 
     def __enter__(self) -> Self:
         """Renew the lease in the background until the block ends."""
