@@ -57,9 +57,9 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
       return absl::DeadlineExceededError("Deadline Exceeded");
     }
     const absl::Status status = attempt();
-    if (!absl::IsUnavailable(status)) {
-      *reached = true;
-    } else if (restarted_by == absl::InfiniteFuture()) {
+    // A status without a reason can be the client's: a deadline, an unreadable file.
+    if (status.ok() || !Reason(status).empty()) *reached = true;
+    if (absl::IsUnavailable(status) && restarted_by == absl::InfiniteFuture()) {
       restarted_by = absl::Now() + policy.restart;
     }
     const bool restarts = *reached && absl::Now() < restarted_by;

@@ -186,7 +186,7 @@ class Transport:
                     self._reached = True
                     return reply.finish()
                 except CroutError as error:
-                    self._reached = self._reached or error.code != "UNAVAILABLE"
+                    self._reached = self._reached or error.reason != ""  # a reason is the server's
                     reply.explain(error)
                     call.name_file(error)
                     delay = attempts.delay_after(error, reply.repeatable, self._reached)
