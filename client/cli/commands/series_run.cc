@@ -43,7 +43,12 @@ absl::Status SeriesRun::CheckSteps() const {
 }
 
 absl::Status SeriesRun::Run() {
-  if (arguments_.output == "-") session_->ReportOnStandardError();
+  if (!arguments_.output.empty() || session_->show() != Show::kJson) {
+    const bool is_directory = !arguments_.output.empty() && arguments_.output != "-";
+    x_.emplace(is_directory ? absl::StrCat(arguments_.output, "/x") : arguments_.output,
+               arguments_.format);
+    if (!is_directory) session_->ReportOnStandardError();
+  }
   auto steps = SeriesSteps::Find(arguments_.paths, session_->deadline());
   if (!steps.ok()) return steps.status();
   steps_ = *std::move(steps);
@@ -74,11 +79,6 @@ absl::Status SeriesRun::Run() {
   const std::shared_ptr<Client> client(&session_->client(), [](Client*) {});
   series_.emplace(client, std::move(options), call_);
   if (arguments_.keep) series_->KeepFactor();
-  if (arguments_.output == "-") {
-    x_.emplace("-", arguments_.format);
-  } else if (!arguments_.output.empty()) {
-    x_.emplace(absl::StrCat(arguments_.output, "/x"), arguments_.format);
-  }
   absl::Status status = RunSteps();
   // Also writes the solutions before a failed step.
   if (x_) status.Update(x_->Close());

@@ -108,6 +108,18 @@ TEST_F(CroutctlSeriesTest, StandardInputIsATarAndStandardOutputAnArchive) {
   EXPECT_EQ(Series({tar, "--ones"})[3]["matrix"], tar + ":A_3.txt");
 }
 
+TEST_F(CroutctlSeriesTest, SolutionsWithoutAFileArePrinted) {
+  WriteDiagonal("A_0.txt", 2);
+  WriteDiagonal("A_1.txt", 4);
+  const Finished text = daemon_.Ctl({"series", steps_, "--ones", "--format=txt"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_EQ(text.output, "0.5\n0.5\n\n0.25\n0.25\n");
+  EXPECT_THAT(text.errors, StartsWith("step  strategy"));
+  EXPECT_THAT(daemon_.Ctl({"series", steps_, "--ones"}).output,
+              StartsWith("%%MatrixMarket matrix array real general\n2 1\n0.5\n0.5\n%%Matrix"));
+  EXPECT_THAT(daemon_.Ctl({"series", steps_, "--ones", "--format=npz"}).output, StartsWith("PK"));
+}
+
 TEST_F(CroutctlSeriesTest, StandardInputIsOneMatrixToo) {
   WriteDiagonal("A.txt", 4);
   const Finished table = RunPiped(steps_ + "/A.txt", {"series", "-", "--ones", "--json"});
