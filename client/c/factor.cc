@@ -76,9 +76,9 @@ int Factorize(crout_connection* connection, const absl::StatusOr<MatrixSource>& 
   FactorOptions how;
   CacheOptions cache;
   if (absl::Status status = ReadOptions(*copy, &how, &cache); !status.ok()) return ToCode(status);
-  return ToCode(
-      MakeFactor(*connection, *a, how, cache, {copy->progress, copy->progress_context},
-                 copy->refactor_if_lost != 0 ? OnLost::kRefactor : OnLost::kFail, factor));
+  return ToCode(MakeFactor(*connection, *a, how, cache, {copy->progress, copy->progress_context},
+                           copy->refactor_if_lost != 0 ? OnLost::kRefactor : OnLost::kFail,
+                           factor));
 }
 
 int Refactorize(crout_factor* factor, const absl::StatusOr<MatrixSource>& a) {

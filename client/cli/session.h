@@ -49,7 +49,7 @@ class Session {
   // Adds a subcommand that runs `action`. Its help is `description`, without a period.
   CLI::App* AddCommand(CLI::App* app, const std::string& name, const std::string& description,
                        std::function<absl::Status()> action);
-  // Adds a subcommand that calls no server. It runs whatever the environment says of the server.
+  // Adds a subcommand that calls no server and ignores the variables of the server.
   CLI::App* AddLocalCommand(CLI::App* app, const std::string& name, const std::string& description,
                             std::function<absl::Status()> action);
   // Removes the variables of the connection from the environment, and omits the checks of the

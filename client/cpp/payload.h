@@ -46,7 +46,7 @@ struct Payload {
   bool repeatable() const;
   // Starts a pass over the bytes. Opens the file, if there is one.
   absl::StatusOr<std::unique_ptr<ChunkReader>> Open() const;
-  // Returns a payload with the same bytes in memory of its own. A file is not copied.
+  // Returns a payload that owns a copy of the bytes. A file is not copied.
   absl::StatusOr<Payload> Copy() const;
 };
 

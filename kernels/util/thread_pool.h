@@ -12,8 +12,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "kernels/util/fair_queue.h"
 #include "kernels/util/mutex.h"
-#include "kernels/util/turn_queue.h"
 
 namespace crout {
 
@@ -26,7 +26,7 @@ class ThreadPool {
  public:
   using Task = absl::AnyInvocable<void() &&>;
   // Memory for scheduling one task of one account.
-  using Node = TurnQueue<Task>::Node;
+  using Node = FairQueue<Task>::Node;
 
   // Starts max(1, threads) threads. Throws std::system_error if the system cannot start them.
   explicit ThreadPool(int threads);
@@ -52,7 +52,7 @@ class ThreadPool {
 
   mutable Mutex mutex_;
   CondVar wake_;
-  TurnQueue<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  FairQueue<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::vector<std::thread> threads_;  // Constant after construction.

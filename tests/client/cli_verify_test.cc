@@ -63,8 +63,8 @@ TEST_F(CliVerifyTest, HostileTextsAreRefusedWithTheirLine) {
   const std::string b = kBanner;
   const std::vector<std::pair<std::string, std::string>> hostile = {
       {"%\n", "line 1: no Matrix Market banner"},
-      {b + "array pattern general\n1 1\n", "line 1: unsupported kind of matrix"},
-      {b + "array real hermitian\n1 1\n1\n", "line 1: unsupported kind of matrix"},
+      {b + "array pattern general\n1 1\n", "line 1: unsupported type of matrix"},
+      {b + "array real hermitian\n1 1\n1\n", "line 1: unsupported type of matrix"},
       {b + "array real general\n", "no size line"},
       {b + "array real general\n-1 1\n", "line 2: no size line"},
       {b + "array real symmetric\n1 2\n", "line 2: no size line"},

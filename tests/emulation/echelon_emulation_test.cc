@@ -77,7 +77,8 @@ class EchelonEmulationTest : public ::testing::Test {};
 using Types = ::testing::Types<double, Complex<float>>;
 TYPED_TEST_SUITE(EchelonEmulationTest, Types);
 
-// In each group of nine columns, each of the last five columns is the sum of the two columns before it.
+// In each group of nine columns, each of the last five columns is the sum of the two columns before
+// it.
 TYPED_TEST(EchelonEmulationTest, FindsPivotColumnsAndRowSpace) {
   using T = TypeParam;
   constexpr int64_t kRows = 30;

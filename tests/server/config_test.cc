@@ -145,9 +145,8 @@ TEST(ConfigTest, UnknownSettingsAreReportedWithTheirFile) {
   EXPECT_THAT(Refusal({"--config=" + path}),
               ::testing::HasSubstr(path + ": line 2: unknown setting frobnicate"));
   std::ofstream(path) << "# one\n\n [limits]\nmax-n = 7\n";
-  EXPECT_THAT(
-      Refusal({"--config=" + path}),
-      ::testing::HasSubstr(path + ": line 3: the file must not have sections. Remove [limits]"));
+  EXPECT_THAT(Refusal({"--config=" + path}),
+              ::testing::HasSubstr(path + ": line 3: sections are not supported. Remove [limits]"));
   std::ofstream(path) << "max-n = 7\n";
   EXPECT_EQ(std::get<Config>(Parse({"--config=" + path})).limits.max_n, 7);
   setenv("CROUT_CONFIG", path.c_str(), 1);

@@ -100,6 +100,31 @@ def test_a_block_renews_and_releases_the_new_factor(daemon):
         assert not list(c.list())
 
 
+def test_the_new_factor_has_the_last_pin_and_lease(daemon):
+    with crout.connect(daemon.address) as c:
+        f = c.lu_factor(FOUR, on_lost="refactor")
+        f.pin()
+        f.renew("5h")
+        for _ in range(3):  # longer than 5 h
+            lose(daemon, c)
+        f.solve(np.ones(3))
+        record = f.describe()
+        assert record.pinned
+        assert (record.lease_expire_time - record.create_time).total_seconds() > 4 * 3600
+        f.unpin()
+        lose(daemon, c)
+        assert not f.describe().pinned  # the call makes the factor again
+
+
+def test_an_unreferenced_new_factor_is_released(daemon):
+    with crout.connect(daemon.address) as c:
+        f = c.lu_factor(FOUR, on_lost="refactor", release_unreferenced=True)
+        lose(daemon, c)
+        f.solve(np.ones(3))
+        del f  # no garbage collection is needed
+        assert eventually(lambda: not list(c.list()))
+
+
 def test_a_released_factor_is_not_made_again(client):
     f = client.lu_factor(FOUR, on_lost="refactor")
     client.release(f.handle)
@@ -124,6 +149,11 @@ async def _solve_after_a_loss(daemon):
         assert (await f.solve(np.ones(3))).tolist() == [0.25, 0.25, 0.25]
         with pytest.raises(crout.InvalidRequest, match="async with"):
             await c.lu_factor(FOUR, release_unreferenced=True)
+        await f.pin()
+        assert (await f.describe()).pinned
+        await f.renew("2h")
+        await f.unpin()
+        assert not (await f.describe()).pinned
 
 
 def test_asynchronous_factors_are_made_again(daemon):

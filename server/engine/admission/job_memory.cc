@@ -30,18 +30,19 @@ std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const Memo
   return JobMemory{*std::move(device), *std::move(host)};
 }
 
-absl::StatusOr<JobMemory> Reserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need) {
+absl::StatusOr<JobMemory> Reserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need,
+                                  std::string_view tenant) {
   if (slot.on_host()) {
     CROUT_ASSIGN_OR_RETURN(Reservation both,
-                           engine.cache.ReserveOnDevice(slot, need.device + need.host));
+                           engine.cache.ReserveOnDevice(slot, need.device + need.host, tenant));
     return Divide(std::move(both), need);
   }
   JobMemory memory;
   // Check the device first. A job that the device cannot hold must not evict factors from host
   // memory.
-  CROUT_RETURN_IF_ERROR(engine.cache.CheckReachable(slot, need.device));
-  CROUT_ASSIGN_OR_RETURN(memory.host, engine.cache.ReserveOnHost(need.host));
-  CROUT_ASSIGN_OR_RETURN(memory.device, engine.cache.ReserveOnDevice(slot, need.device));
+  CROUT_RETURN_IF_ERROR(engine.cache.CheckReachable(slot, need.device, tenant));
+  CROUT_ASSIGN_OR_RETURN(memory.host, engine.cache.ReserveOnHost(need.host, tenant));
+  CROUT_ASSIGN_OR_RETURN(memory.device, engine.cache.ReserveOnDevice(slot, need.device, tenant));
   return memory;
 }
 

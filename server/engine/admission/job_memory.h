@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "kernels/memory.h"
@@ -40,10 +41,11 @@ struct ReplyData {
 
 // Reserve all of `need` or nothing, from the budget of `slot`'s device and from the host budget. If
 // the device is the host, both are the host budget. TryReserve uses only free memory. Reserve
-// evicts idle factors if necessary, and may block. It returns RESOURCE_EXHAUSTED under the
-// conditions of FactorCache::ReserveOnDevice.
+// evicts idle factors for `tenant` if necessary, and may block. It returns RESOURCE_EXHAUSTED under
+// the conditions of FactorCache::ReserveOnDevice.
 std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);
-absl::StatusOr<JobMemory> Reserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);
+absl::StatusOr<JobMemory> Reserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need,
+                                  std::string_view tenant);
 
 }  // namespace crout
 

@@ -86,7 +86,7 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   bool used_while_moving = false;           // since `moving` was set; cancels the eviction
   TenantLoads::Account* account = nullptr;  // counts the bytes; null unless attached
   ListNode<CachedVersion> attached{this};   // position among the attached versions in its memory
-  ListNode<CachedVersion> idle{this};       // position among the idle versions in its memory
+  ListNode<CachedVersion> idle{this};       // position among its tenant's idle versions there
 
   std::shared_ptr<const IterationRecord> record;
   ListNode<CachedVersion> recorded{this};  // position among the versions with records

@@ -22,8 +22,7 @@ FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEve
                          TenantLoads* loads, size_t max_pinned_bytes)
     : pool_(pool),
       events_(events),
-      loads_(loads),
-      store_(pool, host_memory, events, this, max_pinned_bytes) {}
+      store_(pool, host_memory, events, loads, this, max_pinned_bytes) {}
 
 FactorCache::~FactorCache() = default;
 
@@ -70,7 +69,7 @@ FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, ab
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
-  auto entry = std::make_unique<Entry>(options, loads_->Open(options.tenant), WallNow());
+  auto entry = std::make_unique<Entry>(options, store_.OpenAccount(options.tenant), WallNow());
   auto stored = MakeVersion(std::move(factor));
   stored->pinned = options.pin;
   FactorInfo info = Info(*entry, *stored, entry->create_time);

@@ -126,7 +126,7 @@ class FactorCache : private TieredStore::Owner {
 
   // All arguments outlive the cache. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` counts each tenant's entries, and their bytes by
-  // tier. `max_pinned_bytes` is TieredStore's. Leases use WallNow().
+  // tier; no other cache may use it. `max_pinned_bytes` is TieredStore's. Leases use WallNow().
   FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
               TenantLoads* loads, size_t max_pinned_bytes);
   ~FactorCache() override;
@@ -187,14 +187,19 @@ class FactorCache : private TieredStore::Owner {
 
   // Reserve memory for jobs and factors, and evict idle factors if necessary. TieredStore documents
   // these functions.
-  absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes) {
-    return store_.ReserveOnDevice(slot, bytes);
+  absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes,
+                                              std::string_view tenant = {}) {
+    return store_.ReserveOnDevice(slot, bytes, tenant);
   }
-  absl::StatusOr<Reservation> ReserveOnHost(size_t bytes) { return store_.ReserveOnHost(bytes); }
-  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes) const {
-    return store_.CheckReachable(slot, bytes);
+  absl::StatusOr<Reservation> ReserveOnHost(size_t bytes, std::string_view tenant = {}) {
+    return store_.ReserveOnHost(bytes, tenant);
   }
-  size_t EvictableBytes(const DeviceSlot& slot) const { return store_.EvictableBytes(slot); }
+  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant) const {
+    return store_.CheckReachable(slot, bytes, tenant);
+  }
+  size_t EvictableBytes(const DeviceSlot& slot, std::string_view tenant = {}) const {
+    return store_.EvictableBytes(slot, tenant);
+  }
   // Limit of the pinned bytes of one tenant.
   size_t max_pinned_bytes() const { return store_.max_pinned_bytes(); }
 
@@ -240,7 +245,6 @@ class FactorCache : private TieredStore::Owner {
   // Constant after construction.
   DevicePool* const pool_;
   CacheEvents* const events_;
-  TenantLoads* const loads_;
   TieredStore store_;
   RequestIds request_ids_;  // its mutex is taken after the store's
   HandleTable handles_ ABSL_GUARDED_BY(store_.mutex());

@@ -33,6 +33,11 @@ TenantLoads::Account& TenantLoads::Account::operator=(Account&& other) noexcept 
   return *this;
 }
 
+void TenantLoads::Account::MakeShares(size_t count) {
+  std::deque<TenantShare>& shares = load_->second.shares;
+  while (shares.size() < count) shares.emplace_back(load_->first);
+}
+
 TenantLoads::Account TenantLoads::Open(std::string_view tenant) {
   MutexLock lock(&mutex_);
   auto load = loads_.find(tenant);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <string>
@@ -17,6 +18,7 @@
 #include "absl/base/thread_annotations.h"
 #include "kernels/util/mutex.h"
 #include "server/engine/cache/cache_events.h"
+#include "server/engine/cache/tenant_share.h"
 
 namespace crout {
 
@@ -39,7 +41,8 @@ class TenantLoads {
     std::array<std::atomic<int64_t>, kTierCount> bytes{};
     std::atomic<int64_t> pinned_bytes = 0;
     std::atomic<int64_t> calls = 0;
-    size_t accounts = 0;  // guarded by the mutex
+    std::deque<TenantShare> shares;  // guarded by the mutex of TieredStore
+    size_t accounts = 0;             // guarded by the mutex
   };
   using Loads = std::map<std::string, Load, std::less<>>;
 
@@ -59,6 +62,17 @@ class TenantLoads {
     }
     void AddPinnedBytes(int64_t bytes) noexcept { load_->second.pinned_bytes += bytes; }
     int64_t pinned_bytes() const noexcept { return load_->second.pinned_bytes; }
+
+    const std::string& tenant() const noexcept { return load_->first; }
+    // Makes the tenant's shares of the `count` memories of a TieredStore, unless they exist. Throws
+    // std::bad_alloc if the system is out of memory; it may be called again then. The caller holds
+    // the mutex of the TieredStore.
+    void MakeShares(size_t count);
+    // Returns the tenant's share of the memory with this index; null for an account of no tenant.
+    // Requires MakeShares(). Valid as long as an account of the tenant exists.
+    TenantShare* share(size_t memory) const noexcept {
+      return loads_ == nullptr ? nullptr : &load_->second.shares[memory];
+    }
 
    private:
     friend class TenantLoads;

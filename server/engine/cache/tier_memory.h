@@ -14,6 +14,7 @@
 #include "kernels/util/mutex.h"
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/cache_events.h"
+#include "server/engine/cache/tenant_share.h"
 #include "server/engine/scheduling/device_pool.h"
 
 namespace crout {
@@ -23,6 +24,7 @@ struct CachedVersion;
 struct TierMemory {
   // Constant after the construction of TieredStore.
   Tier tier = Tier::kDevice;
+  size_t index = 0;            // of the tenants' shares of this memory
   DeviceSlot* slot = nullptr;  // the slot of its device; null: not the memory of a device
   MemoryBudget* budget = nullptr;
   // Idle versions move to this memory under memory pressure; null: they are dropped.
@@ -41,7 +43,8 @@ struct TierMemory {
   // Guarded by the mutex of TieredStore.
   std::list<CachedVersion*> versions;  // attached
   size_t bytes = 0;
-  std::list<CachedVersion*> idle;  // least recently used first
+  size_t tenants = 0;            // number of tenants with attached versions
+  TenantShare::Order evictable;  // the shares with idle versions
   size_t idle_bytes = 0;
   // Bytes of pinned versions that are in this memory or belong to its device.
   size_t pinned_bytes = 0;

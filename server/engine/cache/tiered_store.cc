@@ -21,7 +21,9 @@ namespace {
 
 constexpr double kShortestMemoryRetrySeconds = 0.1;
 
-absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget) {
+// `evictable` is the number of bytes in idle factors that the tenant may evict.
+absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget,
+                             size_t evictable) {
   const std::string need =
       absl::StrCat("the job needs ", bytes, " bytes of ",
                    slot != nullptr ? slot->device->info().name : std::string("host"), " memory");
@@ -35,7 +37,9 @@ absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryB
   absl::Status status = WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
           need, "; ", budget.limit() - std::min(budget.limit(), budget.reserved()),
-          " bytes of the budget of ", budget.limit(), " bytes are free: try again later")),
+          " bytes of the budget of ", budget.limit(), " bytes are free, and evicting idle factors ",
+          "of this tenant and of tenants above their shares would free ", evictable,
+          " bytes: try again later")),
       kReasonMemoryExhausted);
   const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
   return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, backlog));
@@ -54,12 +58,14 @@ uint64_t PartsChecksum(const FactorParts& parts) {
 }  // namespace
 
 TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         Owner* owner, size_t max_pinned_bytes)
+                         TenantLoads* loads, Owner* owner, size_t max_pinned_bytes)
     : pool_(pool),
       events_(events),
+      loads_(loads),
       owner_(owner),
       memories_(pool->slots().size() + 1),
       max_pinned_bytes_(max_pinned_bytes) {
+  for (size_t i = 0; i < memories_.size(); ++i) memories_[i].index = i;
   host().tier = Tier::kHost;
   host().budget = &pool->host_budget();
   host().copy_in = [host_memory](const CachedVersion& from) {
@@ -144,6 +150,14 @@ ChargedMemory TieredStore::Detach(CachedVersion& version) noexcept {
   return ReleaseIfUnused(version);
 }
 
+TenantLoads::Account TieredStore::OpenAccount(std::string_view tenant) const {
+  if (tenant.empty()) return {};
+  TenantLoads::Account account = loads_->Open(tenant);
+  MutexLock lock(&mutex_);
+  account.MakeShares(memories_.size());
+  return account;
+}
+
 void TieredStore::Pin(CachedVersion& version) {
   if (!version.resident && version.pins == 0 && !version.slot->device->healthy()) {
     // If no device is healthy, the copy stays, and the call fails when its job would run.
@@ -167,6 +181,9 @@ void TieredStore::AddToMemory(CachedVersion& version) noexcept {
   TierMemory& memory = *version.memory;
   version.attached.Link(memory.versions);
   memory.bytes += version.bytes;
+  TenantShare& share = ShareOf(version);
+  if (share.bytes == 0) ++memory.tenants;
+  share.Reorder(memory.evictable, [&] { share.bytes += version.bytes; });
   version.account->AddBytes(memory.tier, static_cast<int64_t>(version.bytes));
   CountPinned(version, +1);
 }
@@ -177,6 +194,9 @@ void TieredStore::RemoveFromMemory(CachedVersion& version) noexcept {
   TierMemory& memory = *version.memory;
   version.attached.Unlink(memory.versions);
   memory.bytes -= version.bytes;
+  TenantShare& share = ShareOf(version);
+  share.Reorder(memory.evictable, [&] { share.bytes -= version.bytes; });
+  if (share.bytes == 0) --memory.tenants;
   version.account->AddBytes(memory.tier, -static_cast<int64_t>(version.bytes));
 }
 
@@ -200,7 +220,11 @@ ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
   }
   if (version.pinned) return {};
   TierMemory& memory = *version.memory;
-  version.idle.Link(memory.idle);
+  TenantShare& share = ShareOf(version);
+  share.Reorder(memory.evictable, [&] {
+    version.idle.Link(share.idle);
+    share.idle_bytes += version.bytes;
+  });
   memory.idle_bytes += version.bytes;
   PublishIdleBytes(memory);
   return {};
@@ -209,7 +233,11 @@ ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
 void TieredStore::RemoveFromIdle(CachedVersion& version) noexcept {
   if (!version.idle.linked()) return;
   TierMemory& memory = *version.memory;
-  version.idle.Unlink(memory.idle);
+  TenantShare& share = ShareOf(version);
+  share.Reorder(memory.evictable, [&] {
+    version.idle.Unlink(share.idle);
+    share.idle_bytes -= version.bytes;
+  });
   memory.idle_bytes -= version.bytes;
   PublishIdleBytes(memory);
 }
@@ -228,38 +256,73 @@ std::shared_ptr<const IterationRecord> TieredStore::RemoveRecord(CachedVersion& 
   return std::move(version.record);
 }
 
-absl::StatusOr<Reservation> TieredStore::ReserveOnDevice(DeviceSlot& slot, size_t bytes) {
-  return Reserve(&slot, MemoryOf(slot), bytes);
+absl::StatusOr<Reservation> TieredStore::ReserveOnDevice(DeviceSlot& slot, size_t bytes,
+                                                         std::string_view tenant) {
+  return Reserve(&slot, MemoryOf(slot), bytes, tenant);
 }
 
-absl::StatusOr<Reservation> TieredStore::ReserveOnHost(size_t bytes) {
-  return Reserve(/*slot=*/nullptr, host(), bytes);
+absl::StatusOr<Reservation> TieredStore::ReserveOnHost(size_t bytes, std::string_view tenant) {
+  return Reserve(/*slot=*/nullptr, host(), bytes, tenant);
 }
 
-size_t TieredStore::EvictableBytes(const DeviceSlot& slot) const {
+size_t TieredStore::ShareBytes(const TierMemory& memory, const TenantShare& own) {
+  return memory.budget->limit() / (memory.tenants + (own.bytes == 0 ? 1 : 0));
+}
+
+size_t TieredStore::Evictable(const TierMemory& memory, const Request& request) {
+  if (request.own == nullptr) return memory.idle_bytes;
+  const size_t share = ShareBytes(memory, *request.own);
+  size_t bytes = request.own->idle_bytes;
+  for (auto next = memory.evictable.rbegin(); next != memory.evictable.rend(); ++next) {
+    const TenantShare& other = **next;
+    if (other.bytes <= share || bytes >= request.bytes) break;
+    if (&other != request.own) bytes += std::min(other.idle_bytes, other.bytes - share);
+  }
+  return bytes;
+}
+
+const TenantShare* TieredStore::NextVictim(const TierMemory& memory, const Request& request) {
+  auto next = memory.evictable.rbegin();
+  if (next != memory.evictable.rend() && *next == request.own) ++next;
+  const TenantShare* const other = next == memory.evictable.rend() ? nullptr : *next;
+  if (request.own == nullptr) return other;
+  const TenantShare* const own = request.own->idle.empty() ? nullptr : request.own;
+  if (other == nullptr || other->bytes <= ShareBytes(memory, *request.own)) return own;
+  return own != nullptr && own->bytes + request.bytes >= other->bytes ? own : other;
+}
+
+size_t TieredStore::EvictableBytes(const DeviceSlot& slot, std::string_view tenant) const {
+  const TenantLoads::Account account = OpenAccount(tenant);
+  const TierMemory& memory = MemoryOf(slot);
   MutexLock lock(&mutex_);
-  return MemoryOf(slot).idle_bytes;
+  return Evictable(memory, {.bytes = memory.budget->limit(), .own = account.share(memory.index)});
 }
 
-absl::Status TieredStore::CheckReachable(DeviceSlot& slot, size_t bytes) const {
+absl::Status TieredStore::CheckReachable(DeviceSlot& slot, size_t bytes,
+                                         std::string_view tenant) const {
   const MemoryBudget& budget = *slot.budget;
+  const TenantLoads::Account account = OpenAccount(tenant);
+  const TierMemory& memory = MemoryOf(slot);
   MutexLock lock(&mutex_);
-  const size_t idle = MemoryOf(slot).idle_bytes;
-  if (budget.limit() - budget.reserved() + idle >= bytes) return absl::OkStatus();
-  return ExhaustedStatus(&slot, bytes, budget);
+  const size_t evictable =
+      Evictable(memory, {.slot = &slot, .bytes = bytes, .own = account.share(memory.index)});
+  if (budget.limit() - budget.reserved() + evictable >= bytes) return absl::OkStatus();
+  return ExhaustedStatus(&slot, bytes, budget, evictable);
 }
 
-absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& memory,
-                                                 size_t bytes) {
+absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes,
+                                                 std::string_view tenant) {
   MemoryBudget& budget = *memory.budget;
   if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
   owner_->RemoveEnded(slot);  // Expired factors go before idle ones.
-  if (&memory == &host()) DropRecords(bytes);
+  const TenantLoads::Account account = OpenAccount(tenant);
+  const Request request = {.slot = slot, .bytes = bytes, .own = account.share(memory.index)};
+  if (&memory == &host()) DropRecords(request);
   MutexLock lock(&memory.pressure);
   while (true) {
     if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
     CROUT_ASSIGN_OR_RETURN(const std::shared_ptr<CachedVersion> victim,
-                           SelectVictim(slot, memory, bytes));
+                           SelectVictim(memory, request));
     if (victim == nullptr) continue;  // Enough bytes have become free in the meantime.
     if (memory.below != nullptr) {
       Demote(victim, *memory.below);
@@ -269,29 +332,32 @@ absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& m
   }
 }
 
-void TieredStore::DropRecords(size_t bytes) {
+void TieredStore::DropRecords(const Request& request) {
+  const size_t bytes = request.bytes;
   const MemoryBudget& budget = pool_->host_budget();
   if (bytes > budget.limit()) return;
   std::vector<std::shared_ptr<const IterationRecord>> dropped;
   MutexLock lock(&mutex_);
   size_t free = budget.limit() - budget.reserved();
   // Keep the records if dropping them and all idle factors would not make enough room.
-  if (free + host().idle_bytes + record_bytes_ < bytes) return;
+  if (free + Evictable(host(), request) + record_bytes_ < bytes) return;
   while (free < bytes && !records_.empty()) {
     dropped.push_back(RemoveRecord(*records_.front()));
     free += dropped.back()->reservation.bytes();
   }
 }
 
-absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(DeviceSlot* slot,
-                                                                         TierMemory& memory,
-                                                                         size_t bytes) {
+absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(TierMemory& memory,
+                                                                         const Request& request) {
   MutexLock lock(&mutex_);
   const MemoryBudget& budget = *memory.budget;
-  const size_t reachable = budget.limit() - budget.reserved() + memory.idle_bytes;
-  if (reachable < bytes) return ExhaustedStatus(slot, bytes, budget);
-  if (memory.idle.empty()) return nullptr;
-  CachedVersion& victim = *memory.idle.front();
+  const size_t evictable = Evictable(memory, request);
+  if (budget.limit() - budget.reserved() + evictable < request.bytes) {
+    return ExhaustedStatus(request.slot, request.bytes, budget, evictable);
+  }
+  const TenantShare* const share = NextVictim(memory, request);
+  if (share == nullptr) return nullptr;
+  CachedVersion& victim = *share->idle.front();
   RemoveFromIdle(victim);
   victim.moving = true;
   victim.used_while_moving = false;
@@ -337,7 +403,13 @@ absl::Status TieredStore::CopyBelow(const CachedVersion& from, TierMemory& below
     return absl::FailedPreconditionError(
         "this factor cannot be copied: it is usable only on its device");
   }
-  CROUT_ASSIGN_OR_RETURN(to->reservation, Reserve(below.slot, below, from.bytes));
+  std::string tenant;
+  {
+    MutexLock lock(&mutex_);
+    if (from.account == nullptr) return absl::CancelledError("the factor was removed");
+    tenant = from.account->tenant();
+  }
+  CROUT_ASSIGN_OR_RETURN(to->reservation, Reserve(below.slot, below, from.bytes, tenant));
   CROUT_ASSIGN_OR_RETURN(to->parts, below.copy_in(from));
   *checksum = PartsChecksum(to->parts);
   return absl::OkStatus();
@@ -358,7 +430,7 @@ absl::StatusOr<const Factorization*> TieredStore::MakeResident(CachedVersion& ve
   MutexLock promotion(&version.promotion);
   if (IsResident(version)) return &version.factorization;
   if (reservation.bytes() < version.bytes) {
-    return ExhaustedStatus(version.slot, version.bytes, *version.slot->budget);
+    return ExhaustedStatus(version.slot, version.bytes, *version.slot->budget, /*evictable=*/0);
   }
   Stopwatch stopwatch;
   CROUT_RETURN_IF_ERROR(CheckHostCopy(version));

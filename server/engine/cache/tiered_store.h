@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The memory of cached factors: one tier in the memory of each device, and one in host memory.
-// Under memory pressure, the store evicts idle versions, least recently used first. A version on a
-// device moves to host memory, or is dropped if it is usable only on its device. A version in host
-// memory is dropped. Versions in use stay where they are. A version in host memory moves back to
-// its device when a call needs it there.
+// Under memory pressure, the store evicts idle versions. A version on a device moves to host
+// memory, or is dropped if it is usable only on its device. A version in host memory is dropped.
+// Versions in use stay where they are. A version in host memory moves back to its device when a
+// call needs it there.
+//
+// Each tenant has a share of each memory: the budget divided by the number of tenants that have
+// versions there, including the tenant that needs memory. The versions of a tenant count with all
+// their bytes, whether they are idle, in use or pinned; running jobs do not count. A share is a
+// soft limit: a tenant may exceed it while no other tenant needs the memory. Eviction takes from
+// the tenant furthest above its share, least recently used versions first. The requested bytes
+// count for the tenant that needs them, so its own versions go first if they would take it furthest
+// above. A tenant at or below its share loses no version to another tenant: the request is refused
+// instead.
 #ifndef CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 #define CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 
@@ -13,6 +22,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <string_view>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -39,7 +49,8 @@ struct ChargedMemory {
   std::shared_ptr<const IterationRecord> record;
 };
 
-// Thread-safe. No operation visits more versions than it returns, moves or removes.
+// Thread-safe. No operation visits more versions than it returns, moves or removes. A reservation
+// also visits the shares of tenants that exceed theirs.
 class TieredStore {
  public:
   // Owns the entries whose versions are in the store.
@@ -55,10 +66,10 @@ class TieredStore {
   };
 
   // All arguments outlive the store. `host_memory` allocates the copies of the host tier, which are
-  // charged to the pool's host budget. `max_pinned_bytes` limits the pinned bytes of one tenant; 0:
-  // a quarter of all budgets.
-  TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events, Owner* owner,
-              size_t max_pinned_bytes);
+  // charged to the pool's host budget. `loads` holds the shares of the tenants; no other store may
+  // use it. `max_pinned_bytes` limits the pinned bytes of one tenant; 0: a quarter of all budgets.
+  TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
+              TenantLoads* loads, Owner* owner, size_t max_pinned_bytes);
   TieredStore(const TieredStore&) = delete;  // Its mutex guards other objects.
   TieredStore& operator=(const TieredStore&) = delete;
 
@@ -86,6 +97,10 @@ class TieredStore {
   // Returns true if the version was lost with its device.
   static bool IsLost(const CachedVersion& version);
 
+  // Opens an account of a tenant for Attach(); an empty name gives an account of no tenant. Throws
+  // std::bad_alloc if the system is out of memory, and then changes nothing.
+  TenantLoads::Account OpenAccount(std::string_view tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Protects the version from eviction until Unpin(). A host copy whose device is fenced is
   // assigned to a healthy device first. If the system is out of memory, throws std::bad_alloc and
   // changes nothing.
@@ -94,7 +109,8 @@ class TieredStore {
   // The following functions allocate nothing. Destroy the memory that they return without holding
   // locks.
 
-  // Adds the version of an entry, idle. `account` counts its bytes until Detach().
+  // Adds the version of an entry, idle. `account`, from OpenAccount(), counts its bytes until
+  // Detach().
   void Attach(CachedVersion& version, TenantLoads::Account& account) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes a version. Returns its memory, unless a pin or a move still uses the memory.
@@ -102,22 +118,24 @@ class TieredStore {
   // Removes a pin. Returns the memory if this was the last pin of a detached version.
   ChargedMemory Unpin(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Reserves bytes from the budget of the slot. Evicts idle versions there until the bytes fit,
-  // least recently used first. Blocks while factors are copied to host memory; on a thread of the
-  // transport, call slot.budget->TryReserve instead. Returns RESOURCE_EXHAUSTED if evicting all
-  // idle versions would not suffice. This is checked before each eviction.
-  absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes);
+  // Reserves bytes from the budget of the slot, for a call of `tenant`. Evicts idle versions there
+  // until the bytes fit, in the order described above. An empty `tenant` may evict all idle
+  // versions. Blocks while factors are copied to host memory; on a thread of the transport, call
+  // slot.budget->TryReserve instead. Returns RESOURCE_EXHAUSTED if evicting all versions that
+  // `tenant` may evict would not suffice. This is checked before each eviction.
+  absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes,
+                                              std::string_view tenant);
   // Reserves bytes from the host budget. Drops iteration records first, oldest first, and then
   // versions of the host tier.
   //
   // Errors of both functions have the reason MEMORY_EXHAUSTED and, unless `bytes` exceeds the whole
   // budget, a retry delay.
-  absl::StatusOr<Reservation> ReserveOnHost(size_t bytes);
-  // Returns RESOURCE_EXHAUSTED if `bytes` would not fit now even if all idle versions on the slot
-  // were evicted.
-  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes) const;
-  // Returns the bytes of the slot's budget that idle versions hold.
-  size_t EvictableBytes(const DeviceSlot& slot) const;
+  absl::StatusOr<Reservation> ReserveOnHost(size_t bytes, std::string_view tenant);
+  // Returns RESOURCE_EXHAUSTED if `bytes` would not fit now even if all versions on the slot that
+  // `tenant` may evict were evicted.
+  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant) const;
+  // Returns the bytes of the slot's budget in idle versions that `tenant` may evict.
+  size_t EvictableBytes(const DeviceSlot& slot, std::string_view tenant) const;
 
   // Returns true if the version is in the memory of its device. Requires a pin of the version.
   bool IsResident(const CachedVersion& version) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -136,6 +154,13 @@ class TieredStore {
   size_t pinned_bytes() const;
 
  private:
+  // Needs of one reservation.
+  struct Request {
+    DeviceSlot* slot = nullptr;  // slot of the job that needs the bytes; null: host memory
+    size_t bytes = 0;
+    const TenantShare* own = nullptr;  // the requesting tenant's; null: may evict all idle versions
+  };
+
   // Index in memories_ of the memory of the slot's device.
   static size_t IndexOf(const DeviceSlot& slot) {
     return slot.on_host() ? 0 : static_cast<size_t>(slot.index) + 1;
@@ -166,23 +191,36 @@ class TieredStore {
   std::shared_ptr<const IterationRecord> RemoveRecord(CachedVersion& version) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  TenantShare& ShareOf(const CachedVersion& version) const {
+    return *version.account->share(version.memory->index);
+  }
+  // Returns the most bytes that the requesting tenant may have in the memory without exceeding its
+  // share.
+  static size_t ShareBytes(const TierMemory& memory, const TenantShare& own);
+  // Returns the bytes of the idle versions that the request may evict. Stops counting at the
+  // request's bytes.
+  static size_t Evictable(const TierMemory& memory, const Request& request);
+  // Returns the share from which the request evicts next; null if it may evict nothing.
+  static const TenantShare* NextVictim(const TierMemory& memory, const Request& request);
+
   // `slot` is the slot of the job that needs the bytes; null: it needs them in host memory.
-  absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes);
-  // Drops iteration records until `bytes` are free in the host budget or no record remains. Drops
-  // none if that would not suffice even with all idle host versions.
-  void DropRecords(size_t bytes);
-  // Selects the least recently used idle version of the memory and marks it as moving. Returns null
-  // if no version is idle but the free bytes suffice. Returns RESOURCE_EXHAUSTED if evicting all
-  // idle versions would not make room for `bytes`.
-  absl::StatusOr<std::shared_ptr<CachedVersion>> SelectVictim(DeviceSlot* slot, TierMemory& memory,
-                                                              size_t bytes);
+  absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes,
+                                      std::string_view tenant);
+  // Drops iteration records until the bytes are free in the host budget or no record remains. Drops
+  // none if that would not suffice even with all versions that the request may evict.
+  void DropRecords(const Request& request);
+  // Selects the version that the request evicts next and marks it as moving. Returns null if there
+  // is none but the free bytes suffice. Returns RESOURCE_EXHAUSTED if evicting all versions that
+  // the request may evict would not make room for it.
+  absl::StatusOr<std::shared_ptr<CachedVersion>> SelectVictim(TierMemory& memory,
+                                                              const Request& request);
   // Removes the entry of a selected version, unless the version was used in the meantime.
   void Drop(const std::shared_ptr<CachedVersion>& victim);
   // Moves a selected version to the memory `below`, unless it was used in the meantime. Removes its
   // entry if the copy fails.
   void Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below);
   absl::Status CopyBelow(const CachedVersion& from, TierMemory& below, ChargedMemory* to,
-                         uint64_t* checksum);
+                         uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mutex_);
   // Verifies the checksum of a host copy. On a mismatch, drops the factor and returns DATA_LOSS.
   // Requires the mutex `promotion` of the version.
   absl::Status CheckHostCopy(CachedVersion& version);
@@ -190,6 +228,7 @@ class TieredStore {
   // Constant after construction.
   DevicePool* const pool_;
   CacheEvents* const events_;
+  TenantLoads* const loads_;
   Owner* const owner_;
   // Host memory, then the memory of each device.
   std::deque<TierMemory> memories_;

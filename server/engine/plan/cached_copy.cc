@@ -39,7 +39,8 @@ std::shared_ptr<const ReplyData> MakeReply(Reservation reservation, Buffer bytes
 }  // namespace
 
 absl::StatusOr<bool> CachedCopy::CopyFromHost() {
-  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(engine_, slot(), {.host = bytes_}));
+  CROUT_ASSIGN_OR_RETURN(JobMemory memory,
+                         Reserve(engine_, slot(), {.host = bytes_}, info_.tenant));
   reservation_ = std::move(memory.host);
   return pin_.ReadOnHost(
       [this](const FactorParts& parts) { return Copy(/*context=*/nullptr, parts); });

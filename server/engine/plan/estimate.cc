@@ -86,7 +86,7 @@ absl::StatusOr<FactorEstimate> EstimateFactor(Engine& engine, const EstimateRequ
   estimate.cached_bytes = FactorCache::Charge(estimate.bytes.kept);
   // These two reads are not atomic: a factor may be inserted in between, hence the std::min.
   const size_t reserved = slot.budget->reserved();
-  const size_t busy = reserved - std::min(reserved, engine.cache.EvictableBytes(slot));
+  const size_t busy = reserved - std::min(reserved, engine.cache.EvictableBytes(slot, tenant));
   const size_t need = estimate.peak_bytes + (slot.on_host() ? estimate.bytes.report : 0);
   estimate.fits = busy <= slot.budget->limit() && need <= slot.budget->limit() - busy;
   return estimate;

@@ -95,7 +95,8 @@ struct FactorStep::Sparse final : Kind {
       CROUT_ASSIGN_OR_RETURN(last, step.last_->OnDevice(context, {}, &promoted));
     }
     CROUT_ASSIGN_OR_RETURN(Buffer matrix, step.upload_.Take(context, timings));
-    return step.sparse_.Factor(context, last, std::move(matrix), step.memory_, stop, kernel);
+    return step.sparse_.Factor(context, last, std::move(matrix), step.memory_,
+                               step.upload_.tenant(), stop, kernel);
   }
 };
 

@@ -193,7 +193,7 @@ absl::StatusOr<FactorAndComplement> SchurStep::RunSparse(ExecutionContext& conte
   CROUT_ASSIGN_OR_RETURN(Buffer out, engine_.host_memory.Allocate(s.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, upload_.Take(context, timings));
   KernelTimings kernel;
-  ReservedGrowth growth(engine_, slot_, sparse_.analysis(), memory_);
+  ReservedGrowth growth(engine_, slot_, upload_.tenant(), sparse_.analysis(), memory_);
   CROUT_ASSIGN_OR_RETURN(SchurResult result,
                          ComputeSparseSchur(context, *sparse_plan_, std::move(matrix), out.data(),
                                             control.stop_factoring, kernel, &growth));

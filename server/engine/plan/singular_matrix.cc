@@ -15,8 +15,8 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(Engine& engine, DeviceSlot
   CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block, upload.InspectLeadingBlock(n));
   if (!block || (!block->empty_row && !block->empty_column)) return std::optional<NewFactor>();
   NewFactor factor;
-  CROUT_ASSIGN_OR_RETURN(factor.reservation,
-                         engine.cache.ReserveOnDevice(slot, FactorCache::Charge(0)));
+  CROUT_ASSIGN_OR_RETURN(factor.reservation, engine.cache.ReserveOnDevice(
+                                                 slot, FactorCache::Charge(0), upload.tenant()));
   factor.factorization = SingularFactorization(
       options, upload.shape().dtype, n,
       block->empty_row ? SingularReason::kEmptyRow : SingularReason::kEmptyColumn,
@@ -36,8 +36,8 @@ absl::StatusOr<std::optional<NewFactor>> FindSingular(Engine& engine, DeviceSlot
                          FindSingular(engine, slot, upload, options, n));
   if (!factor && sparse.unmatched_row() >= 0) {
     factor.emplace();
-    CROUT_ASSIGN_OR_RETURN(factor->reservation,
-                           engine.cache.ReserveOnDevice(slot, FactorCache::Charge(0)));
+    CROUT_ASSIGN_OR_RETURN(factor->reservation, engine.cache.ReserveOnDevice(
+                                                    slot, FactorCache::Charge(0), upload.tenant()));
     factor->factorization = SingularFactorization(
         options, upload.shape().dtype, n, SingularReason::kStructure, sparse.unmatched_row() + 1);
     CROUT_ASSIGN_OR_RETURN(const std::optional<LeadingBlock> block, upload.InspectLeadingBlock(n));

@@ -128,10 +128,11 @@ absl::Status SolveStep::Replan() {
     return absl::OkStatus();
   };
   CROUT_RETURN_IF_ERROR(reserve(need.device, memory_.device, [&](size_t bytes) {
-    return engine_.cache.ReserveOnDevice(slot_, bytes);
+    return engine_.cache.ReserveOnDevice(slot_, bytes, upload_.tenant());
   }));
-  return reserve(need.host, memory_.host,
-                 [&](size_t bytes) { return engine_.cache.ReserveOnHost(bytes); });
+  return reserve(need.host, memory_.host, [&](size_t bytes) {
+    return engine_.cache.ReserveOnHost(bytes, upload_.tenant());
+  });
 }
 
 SolveOptions WithCorrections(SolveOptions options, const FactorSummary& factor, bool has_matrix) {

@@ -14,9 +14,10 @@ namespace crout {
 namespace {
 
 // Grows `held` to at least `bytes` of host memory.
-absl::Status GrowOnHost(Engine& engine, size_t bytes, Reservation& held) {
+absl::Status GrowOnHost(Engine& engine, std::string_view tenant, size_t bytes, Reservation& held) {
   if (bytes <= held.bytes()) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(Reservation more, engine.cache.ReserveOnHost(bytes - held.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Reservation more,
+                         engine.cache.ReserveOnHost(bytes - held.bytes(), tenant));
   held.Absorb(std::move(more));
   return absl::OkStatus();
 }
@@ -29,7 +30,7 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(Engine& engine, const std::string& 
   Stopwatch watch;
   const size_t base = AnalysisBytes(upload.shape().rows);
   CachedAnalysis kept;
-  CROUT_ASSIGN_OR_RETURN(kept.memory, engine.cache.ReserveOnHost(base));
+  CROUT_ASSIGN_OR_RETURN(kept.memory, engine.cache.ReserveOnHost(base, upload.tenant()));
   CROUT_ASSIGN_OR_RETURN(const AnySparse matrix, upload.PackSparse(stop));
   AnalyzedMatrix answer;
   const bool is_shared = request.keep.empty();
@@ -50,7 +51,7 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(Engine& engine, const std::string& 
     if (!engine.devices.has_gpu()) options.dissection_work = kHostDissectionWork;
     options.claim = [&](size_t beyond) -> absl::Status {
       kept.memory.Shrink(base + beyond);
-      return GrowOnHost(engine, base + beyond, kept.memory);
+      return GrowOnHost(engine, upload.tenant(), base + beyond, kept.memory);
     };
     options.report_steps = [&upload](int steps) { upload.ReportAnalysis(steps); };
     upload.BeginAnalysis();
@@ -66,7 +67,7 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(Engine& engine, const std::string& 
 
 absl::Status ReservedGrowth::ClaimAnalysis(size_t bytes) {
   claimed_.Shrink(bytes);
-  return GrowOnHost(engine_, bytes, claimed_);
+  return GrowOnHost(engine_, tenant_, bytes, claimed_);
 }
 
 std::shared_ptr<const Analysis> ReservedGrowth::Keep(Analysis analysis) {
@@ -75,11 +76,11 @@ std::shared_ptr<const Analysis> ReservedGrowth::Keep(Analysis analysis) {
 }
 
 absl::Status ReservedGrowth::ClaimJob(const JobBytes& bytes) {
-  CROUT_RETURN_IF_ERROR(GrowOnHost(engine_, bytes.report + bytes.reply, memory_.host));
+  CROUT_RETURN_IF_ERROR(GrowOnHost(engine_, tenant_, bytes.report + bytes.reply, memory_.host));
   const size_t peak = FactorCache::Charge(bytes.peak) + other_bytes_;
   if (peak <= memory_.device.bytes()) return absl::OkStatus();
-  CROUT_ASSIGN_OR_RETURN(Reservation more,
-                         engine_.cache.ReserveOnDevice(slot_, peak - memory_.device.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Reservation more, engine_.cache.ReserveOnDevice(
+                                               slot_, peak - memory_.device.bytes(), tenant_));
   memory_.device.Absorb(std::move(more));
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,15 +43,17 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(Engine& engine, const std::string& 
                                              StopRequested stop);
 
 // Reserves the additional memory that a factorization needs to postpone pivots. Evicts idle factors
-// for it. The new analysis depends on the values of this matrix, so later calls cannot reuse it.
+// for it, for `tenant`. The new analysis depends on the values of this matrix, so later calls
+// cannot reuse it.
 class ReservedGrowth final : public SparseGrowth {
  public:
   // `memory` is the job's reservation on `slot`; both must outlive this object. `base` is the
   // analysis of the pattern. `other_bytes` is the job's device memory outside the factorization.
-  ReservedGrowth(Engine& engine, DeviceSlot& slot, std::shared_ptr<const Analysis> base,
-                 JobMemory& memory, size_t other_bytes = 0)
+  ReservedGrowth(Engine& engine, DeviceSlot& slot, std::string_view tenant,
+                 std::shared_ptr<const Analysis> base, JobMemory& memory, size_t other_bytes = 0)
       : engine_(engine),
         slot_(slot),
+        tenant_(tenant),
         base_(std::move(base)),
         memory_(memory),
         other_bytes_(other_bytes) {}
@@ -62,6 +65,7 @@ class ReservedGrowth final : public SparseGrowth {
  private:
   Engine& engine_;
   DeviceSlot& slot_;
+  const std::string tenant_;
   const std::shared_ptr<const Analysis> base_;
   JobMemory& memory_;
   const size_t other_bytes_;

@@ -251,11 +251,11 @@ absl::Status SparseChoice::Choose(const std::vector<const SparseLu*>& methods, D
 
 absl::StatusOr<Factorization> SparseChoice::Factor(ExecutionContext& context,
                                                    const Factorization* last, Buffer matrix,
-                                                   JobMemory& memory, StopRequested stop,
-                                                   KernelTimings& timings) {
+                                                   JobMemory& memory, std::string_view tenant,
+                                                   StopRequested stop, KernelTimings& timings) {
   SparseFactorizePlan plan = *plan_;
   plan.options.last = last;
-  ReservedGrowth growth(engine_, slot_, analysis_, memory);
+  ReservedGrowth growth(engine_, slot_, tenant, analysis_, memory);
   CROUT_ASSIGN_OR_RETURN(Factorization made,
                          FactorizeSparse(context, plan, std::move(matrix), stop, timings, &growth));
   Update(made.summary);

@@ -84,10 +84,10 @@ class SparseChoice {
   const SparseFactorizePlan* plan() const { return plan_ ? &*plan_ : nullptr; }
   // Worker thread: runs the planned factorization of `matrix`, with parts of the factor `last`
   // unless it is null. `memory` is the job's reservation; a factorization that postpones pivots
-  // enlarges it. Afterwards plan() has the analysis and the method that were used.
+  // enlarges it for `tenant`. Afterwards plan() has the analysis and the method that were used.
   absl::StatusOr<Factorization> Factor(ExecutionContext& context, const Factorization* last,
-                                       Buffer matrix, JobMemory& memory, StopRequested stop,
-                                       KernelTimings& timings);
+                                       Buffer matrix, JobMemory& memory, std::string_view tenant,
+                                       StopRequested stop, KernelTimings& timings);
   // Returns true if Factor() used another analysis or method than planned.
   bool changed() const { return changed_; }
   // Predicts the summary of the factor. Assumes a perturbed pivot, because the solves of such a

@@ -9,6 +9,11 @@
 
 namespace crout {
 
+StepGroup::StepGroup(std::vector<PayloadStep*> steps, std::string_view tenant)
+    : steps_(std::move(steps)) {
+  for (PayloadStep* step : steps_) step->upload().SetTenant(tenant);
+}
+
 bool StepGroup::any_parsed() const {
   return std::any_of(steps_.begin(), steps_.end(),
                      [](PayloadStep* step) { return step->upload().needs_parsing(); });
@@ -82,7 +87,7 @@ absl::Status StepGroup::Analyze(StopRequested stop,
 
 absl::Status StepGroup::Assemble(Engine& engine, StopRequested stop) {
   CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, Plan(/*parsed=*/true));
-  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(engine, slot(), need));
+  CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(engine, slot(), need, tenant()));
   CROUT_RETURN_IF_ERROR(Admit(/*parsed=*/true, std::move(memory)));
   for (PayloadStep* step : steps_) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));

@@ -5,6 +5,8 @@
 #define CROUT_SERVER_ENGINE_PLAN_STEP_GROUP_H_
 
 #include <functional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,8 +27,8 @@ namespace crout {
 class StepGroup {
  public:
   StepGroup() = default;
-  // The steps outlive the group.
-  StepGroup(std::vector<PayloadStep*> steps) : steps_(std::move(steps)) {}  // NOLINT: implicit
+  // The steps outlive the group. Their call evicts factors for `tenant`.
+  StepGroup(std::vector<PayloadStep*> steps, std::string_view tenant);
 
   bool empty() const { return steps_.empty(); }
   size_t size() const { return steps_.size(); }
@@ -36,6 +38,7 @@ class StepGroup {
   auto begin() const { return steps_.begin(); }
   auto end() const { return steps_.end(); }
   DeviceSlot& slot() const { return steps_.front()->slot(); }
+  const std::string& tenant() const { return steps_.front()->upload().tenant(); }
 
   bool any_parsed() const;
   // Returns true if cached device memory suffices for the dense payloads, so that AdmitDense does

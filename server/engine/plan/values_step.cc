@@ -128,9 +128,9 @@ absl::StatusOr<FactorResult> ValuesStep::Run(ExecutionContext& context, const Jo
       last_.OnDevice(context, memory_.device.Split(promotion_bytes_), &promoted));
   CROUT_ASSIGN_OR_RETURN(Buffer matrix, ReplaceValues(context, *last, timings));
   KernelTimings kernel;
-  CROUT_ASSIGN_OR_RETURN(
-      Factorization made,
-      sparse_.Factor(context, last, std::move(matrix), memory_, control.stop_factoring, kernel));
+  CROUT_ASSIGN_OR_RETURN(Factorization made,
+                         sparse_.Factor(context, last, std::move(matrix), memory_, upload_.tenant(),
+                                        control.stop_factoring, kernel));
   timings.Add(kernel);
   memory_.host.Release();
   FactorResult result;

@@ -114,8 +114,8 @@ std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(size_
   const auto first =
       queue_.Find([&](const std::shared_ptr<QueuedJob>& job) { return MayRun(stream, *job); });
   // The job for which a stream waited may have been cancelled.
-  if (!first || AsJob(*first->item).batcher == nullptr) awaiting_since_.reset();
-  if (!first || !IsBatchFilling(AsJob(*first->item), now)) return first;
+  if (!first || AsJob(first->entry->item).batcher == nullptr) awaiting_since_.reset();
+  if (!first || !IsBatchFilling(AsJob(first->entry->item), now)) return first;
   if (!awaiting_since_) awaiting_since_ = now;
   return queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
     return MayRun(stream, *job) &&
@@ -124,8 +124,8 @@ std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(size_
 }
 
 void DeviceScheduler::DequeueBatch(Queue::Position first, DequeuedJobs& dequeued) {
-  const JobBatcher* const batcher = AsJob(*first.item).batcher;
-  const int group = AsJob(*first.item).group;
+  const JobBatcher* const batcher = AsJob(first.entry->item).batcher;
+  const int group = AsJob(first.entry->item).group;
   Dequeue(first, dequeued);
   if (batcher == nullptr) return;
   if (awaiting_since_)

@@ -86,16 +86,16 @@ class DeviceScheduler final : public JobScheduler {
   void Run(size_t stream, DequeuedJobs& dequeued) override;
   absl::Status Refusal() const override;
 
-  // Returns the job that `stream` starts now: the first in turn of the jobs that the stream may
-  // run. While that job waits for its batch to fill, returns the first job that does not wait, if
-  // any.
+  // Returns the job that `stream` starts now: the first in the queue of the jobs that the stream
+  // may run. While that job waits for its batch to fill, returns the first job that does not wait,
+  // if any.
   std::optional<Queue::Position> Startable(size_t stream, Clock::time_point now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns true if `first`, the first job in turn, still waits for its batch to fill.
+  // Returns true if `first`, the first job in the queue, still waits for its batch to fill.
   bool IsBatchFilling(const Job& first, Clock::time_point now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Dequeues `first` and, up to the size limit, the queued jobs of its batcher and group; tenants
-  // take turns.
+  // Dequeues `first` and, up to the size limit, the queued jobs of its batcher and group, in the
+  // order of the queue.
   void DequeueBatch(Queue::Position first, DequeuedJobs& dequeued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns false if the stream is reserved for small jobs and the job is not small.

@@ -21,6 +21,13 @@ namespace {
 constexpr std::chrono::hours kLongestWait{1};
 constexpr double kShortestRetrySeconds = 0.01;
 constexpr double kDisplacedRetrySeconds = 1;
+// Limits of the seconds that a job costs its tenant. The least is the work around a job.
+constexpr double kLeastCost = 1e-4;
+constexpr double kMostCost = 1e6;
+
+double CostOf(double seconds) {
+  return seconds > kLeastCost ? std::min(seconds, kMostCost) : kLeastCost;
+}
 
 absl::Status DeadlineStatus() {
   return absl::DeadlineExceededError("the deadline passed while the job was queued");
@@ -82,7 +89,7 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
     }
     const auto entry = positions_.try_emplace(&added).first;
     try {
-      entry->second = queue_.Add(added.tenant, std::move(job));
+      entry->second = queue_.Add(added.tenant, std::move(job), CostOf(added.predicted_seconds));
     } catch (const std::bad_alloc&) {
       positions_.erase(entry);
       throw;
@@ -184,13 +191,26 @@ void JobScheduler::Stop() {
 void JobScheduler::Work(size_t stream) {
   DequeuedJobs dequeued;
   dequeued.jobs.reserve(options_.max_batch_jobs);
+  dequeued.charges.reserve(options_.max_batch_jobs);
   while (Next(stream, dequeued)) {
     RunOrDrop(stream, dequeued);
     dequeued.jobs.clear();  // Frees the resources of the jobs before the stream counts as idle.
     MutexLock lock(&mutex_);
+    CorrectCharges(stream, dequeued);
     streams_[stream].busy = false;
     --streams_busy_;
   }
+}
+
+void JobScheduler::CorrectCharges(size_t stream, DequeuedJobs& dequeued) {
+  const std::chrono::duration<double> elapsed = SteadyNow() - streams_[stream].start;
+  double charged = 0;
+  for (const DequeuedJobs::Charge& charge : dequeued.charges) charged += charge.seconds;
+  for (const DequeuedJobs::Charge& charge : dequeued.charges) {
+    const double measured = CostOf(elapsed.count() * charge.seconds / charged);
+    queue_.End(charge.tenant, measured - charge.seconds);
+  }
+  dequeued.charges.clear();
 }
 
 // On a fenced device, the threads dequeue and drop all queued jobs in this way.
@@ -229,8 +249,9 @@ bool JobScheduler::Next(size_t stream, DequeuedJobs& dequeued) {
 }
 
 void JobScheduler::Dequeue(Queue::Position position, DequeuedJobs& dequeued) {
-  const QueuedJob& job = **position.item;
-  dequeued.jobs.push_back(queue_.Dequeue(position));
+  const QueuedJob& job = *position.entry->item;
+  dequeued.charges.push_back({position.tenant, position.entry->cost});
+  dequeued.jobs.push_back(queue_.Begin(position));
   RemoveFromIndexes(job);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A bounded queue of jobs, in which tenants take turns, and the threads that run the jobs.
+// A bounded queue of jobs, which gives tenants equal time, and the threads that run the jobs.
 #ifndef CROUT_SERVER_ENGINE_SCHEDULING_JOB_SCHEDULER_H_
 #define CROUT_SERVER_ENGINE_SCHEDULING_JOB_SCHEDULER_H_
 
@@ -19,9 +19,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "kernels/util/fair_queue.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
-#include "kernels/util/turn_queue.h"
 
 namespace crout {
 
@@ -46,7 +46,7 @@ class QueuedJob {
 
   // Constant once submitted.
   Clock::time_point deadline = Clock::time_point::max();
-  double predicted_seconds = 0;  // for retry delays and the choice of a device
+  double predicted_seconds = 0;  // for the order of jobs, retry delays and the choice of a device
   std::string tenant;
 
  private:
@@ -55,6 +55,12 @@ class QueuedJob {
 };
 
 // Base class of DeviceScheduler and TaskScheduler. Thread-safe.
+//
+// Tenants get equal parts of the time of the streams (FairQueue). A job costs its tenant its
+// predicted seconds when it is dequeued, and its measured seconds instead when it ends. A tenant
+// with short jobs therefore waits at most for the jobs that run, not for the queued long jobs of
+// another tenant, until it has used as much time. Jobs in a batch share its measured seconds in
+// proportion to their predictions.
 class JobScheduler {
  public:
   using Clock = QueuedJob::Clock;
@@ -87,7 +93,7 @@ class JobScheduler {
   void Stop();
 
  protected:
-  using Queue = TurnQueue<std::shared_ptr<QueuedJob>>;
+  using Queue = FairQueue<std::shared_ptr<QueuedJob>>;
 
   // The stream that runs only small jobs, if not all streams are alike.
   static constexpr size_t kSmallStream = 0;
@@ -103,8 +109,13 @@ class JobScheduler {
 
   // Jobs that a thread has dequeued to run them.
   struct DequeuedJobs {
+    struct Charge {
+      Queue::TenantRef tenant;
+      double seconds;
+    };
     std::vector<std::shared_ptr<QueuedJob>> jobs;
-    Clock::duration waited{0};  // time an idle stream held jobs back to fill a batch
+    std::vector<Charge> charges;  // what the tenants of the jobs were charged
+    Clock::duration waited{0};    // time an idle stream held jobs back to fill a batch
   };
 
   explicit JobScheduler(Options options);
@@ -113,7 +124,7 @@ class JobScheduler {
   // Stop() in its destructor. Throws std::system_error if the system refuses a thread.
   void Start();
 
-  // Queues a job behind the other jobs of its tenant; tenants take turns. If the queue is full, the
+  // Queues a job behind the other jobs of its tenant. If the queue is full, the
   // job displaces the last job of the tenant with the most jobs, provided that this tenant has at
   // least two jobs more than the job's own tenant. Otherwise the job is refused. The scheduler
   // releases its reference to the job after the job has run, or was dropped or removed.
@@ -132,7 +143,7 @@ class JobScheduler {
   // Returns an error if no job may run any more.
   virtual absl::Status Refusal() const { return absl::OkStatus(); }
 
-  // Moves a job from the queue to `dequeued`. This uses the tenant's turn.
+  // Moves a job from the queue to `dequeued`, and charges its tenant.
   void Dequeue(Queue::Position position, DequeuedJobs& dequeued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -165,10 +176,12 @@ class JobScheduler {
   // Returns the next job to drop, or a null job when stopping.
   Dropped WaitForDropped() ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeStream();
+  // Replaces the charges of jobs that have run on `stream` by their measured seconds.
+  void CorrectCharges(size_t stream, DequeuedJobs& dequeued) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Removes a job that left the queue from the indexes and the sum of seconds.
   void RemoveFromIndexes(const QueuedJob& job) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes a job from the queue and the indexes; its tenant keeps its turn.
+  // Removes a job from the queue and the indexes. Charges its tenant nothing.
   std::shared_ptr<QueuedJob> RemoveFromQueue(Queue::Position position) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FullStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

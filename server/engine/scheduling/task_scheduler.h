@@ -26,11 +26,11 @@ class Task : public QueuedJob {
 
 // Properties of a task that are known before it runs.
 struct TaskSize {
-  double predicted_seconds = 0;  // used for retry delays
+  double predicted_seconds = 0;  // see QueuedJob::predicted_seconds
   bool is_small = false;         // see Task::is_small
 };
 
-// Runs tasks on a fixed set of threads; tenants take turns. One thread runs only small tasks, so
+// Runs tasks on a fixed set of threads. One thread runs only small tasks, so
 // that these do not wait for large ones. The other threads run all tasks. Thread-safe.
 class TaskScheduler final : public JobScheduler {
  public:

@@ -368,7 +368,8 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, const J
   KernelTimings kernel;
   JobMemory job{.device = std::move(memory), .host = matrix_.TakeHost()};
   const size_t factoring = plan_->sparse ? plan_->sparse->bytes.peak : 0;
-  ReservedGrowth growth(engine_, slot_, sparse_.analysis(), job, job.device.bytes() - factoring);
+  ReservedGrowth growth(engine_, slot_, matrix_.upload().tenant(), sparse_.analysis(), job,
+                        job.device.bytes() - factoring);
   CROUT_ASSIGN_OR_RETURN(SeriesStepResult result,
                          SolveSeriesStep(context, *plan_, start, std::move(uploads), out.data(),
                                          control.stop_factoring, kernel, &growth));

@@ -71,6 +71,11 @@ MatrixUpload::MatrixUpload(Engine& engine, const PayloadSpec& spec, std::string 
   }
 }
 
+void MatrixUpload::SetTenant(std::string_view tenant) {
+  tenant_ = std::string(tenant);
+  if (grant_ != nullptr) grant_->SetTenant(tenant);
+}
+
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
   const size_t bytes = DestinationBytes();
   if (bytes + extra_bytes_ == 0) return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,6 +43,10 @@ class MatrixUpload {
  public:
   // `field` is the payload's path in the request, for error messages.
   MatrixUpload(Engine& engine, const PayloadSpec& spec, std::string field);
+
+  // Sets the tenant for which the call evicts factors. Call it before the first byte arrives.
+  void SetTenant(std::string_view tenant);
+  const std::string& tenant() const { return tenant_; }
 
   // Returns true if the payload is parsed (PayloadSpec::needs_parsing()). Constant.
   bool needs_parsing() const { return reader_ != nullptr; }
@@ -190,6 +195,7 @@ class MatrixUpload {
 
   Engine& engine_;
   const std::string field_;
+  std::string tenant_;
   PackedMatrix shape_;
   size_t received_ = 0;
   std::optional<std::chrono::steady_clock::time_point> staging_awaited_since_;

@@ -22,7 +22,7 @@ bool UploadGrant::TryTake(size_t bytes) {
 }
 
 absl::Status UploadGrant::Take(size_t bytes) {
-  CROUT_ASSIGN_OR_RETURN(Reservation more, cache_.ReserveOnHost(bytes));
+  CROUT_ASSIGN_OR_RETURN(Reservation more, cache_.ReserveOnHost(bytes, tenant_));
   Absorb(std::move(more));
   return absl::OkStatus();
 }

@@ -5,6 +5,8 @@
 #define CROUT_SERVER_ENGINE_UPLOAD_UPLOAD_GRANT_H_
 
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -20,6 +22,8 @@ namespace crout {
 class UploadGrant final : public MemoryGrant {
  public:
   UploadGrant(FactorCache& cache, MemoryBudget& budget) : cache_(cache), budget_(budget) {}
+  // Sets the tenant for which Take() evicts factors. Call it before Take().
+  void SetTenant(std::string_view tenant) { tenant_ = std::string(tenant); }
 
   bool TryTake(size_t bytes) override;
   absl::Status Take(size_t bytes) override;
@@ -32,6 +36,7 @@ class UploadGrant final : public MemoryGrant {
 
   FactorCache& cache_;
   MemoryBudget& budget_;
+  std::string tenant_;
   Mutex mutex_;
   Reservation reservation_ ABSL_GUARDED_BY(mutex_);
 };

@@ -272,7 +272,7 @@ absl::Status StreamCall::CheckUpload(Clock::time_point now) const {
 }
 
 void StreamCall::Proceed(std::vector<PayloadStep*> steps) {
-  steps_ = std::move(steps);
+  steps_ = StepGroup(std::move(steps), tenant());
   in_flight_.emplace(core_.metrics);
   DeviceSlot& slot = steps_.slot();
   ReleaseOn(slot);
@@ -307,7 +307,7 @@ absl::StatusOr<PeerShares::Charge> StreamCall::StoreFirstMessage() {
 }
 
 void StreamCall::AdmitDenseInTask(const MemoryNeed& need) {
-  auto memory = Reserve(core_.engine, steps_.slot(), need);
+  auto memory = Reserve(core_.engine, steps_.slot(), need, steps_.tenant());
   const absl::Status status = memory.ok() ? steps_.AdmitDense(*std::move(memory)) : memory.status();
   MutexLock lock(&mutex_);
   if (!status.ok()) return End(status);

@@ -422,7 +422,7 @@ class Examples(unittest.TestCase):
             return {name.lower(): int(value) for name, value in re.findall(pattern, text)}
 
         header = (self.prefix / "include/crout/crout.h").read_text(encoding="utf-8")
-        enumerations = re.findall(r"typedef enum (crout_code|crout_warning) \{(.*?)\} \1;", header, re.DOTALL)
+        enumerations = re.findall(r"typedef enum (crout_code|crout_phase|crout_warning) \{(.*?)\} \1;", header, re.DOTALL)
         header = codes("".join(text for _, text in enumerations), r"\n  (CROUT_\w+) = (-?\d+)")
         module = (self.prefix / "share/crout/fortran/crout.f90").read_text(encoding="utf-8")
         module = codes(module, r"enumerator :: (\w+) = (\S+)")

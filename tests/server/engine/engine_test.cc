@@ -152,9 +152,9 @@ class EngineTest : public ::testing::Test {
   // runs it on a worker.
   template <class Result>
   absl::StatusOr<Result> RunJob(JobPlan<Result>& plan, const std::vector<std::string>& payloads) {
-    StepGroup steps(plan.steps());
+    StepGroup steps(plan.steps(), kTenant);
     CROUT_ASSIGN_OR_RETURN(const MemoryNeed need, steps.PlanDense());
-    CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(*engine_, steps.slot(), need));
+    CROUT_ASSIGN_OR_RETURN(JobMemory memory, Reserve(*engine_, steps.slot(), need, kTenant));
     CROUT_RETURN_IF_ERROR(steps.AdmitDense(std::move(memory)));
     for (size_t i = 0; i < steps.size(); ++i) {
       CROUT_RETURN_IF_ERROR(Send(steps[i].upload(), payloads[i]));

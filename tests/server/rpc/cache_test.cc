@@ -105,7 +105,7 @@ TEST_F(RpcCacheTest, AFactorThatTheDeviceRefusesEvictsNothingFromTheHost) {
   const MemoryBudget& host = core().engine.devices.host_budget();
   ASSERT_GT(host.reserved(), 0u);
   const MemoryNeed need = {.device = 1, .host = host.limit()};
-  EXPECT_THAT(Reserve(core().engine, slot, need),
+  EXPECT_THAT(Reserve(core().engine, slot, need, /*tenant=*/""),
               FailsWith(absl::StatusCode::kResourceExhausted, "cuda:0"));
   EXPECT_EQ(core().engine.cache.size(), 1u) << "the factor is still there";
 }

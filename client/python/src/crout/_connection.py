@@ -103,6 +103,8 @@ class Connection(ClientBase):
     It renews the leases of factors in ``with`` blocks.
     """
 
+    _releases: Releases
+
     def __init__(self, server: Server) -> None:
         self.closed = False
         self._server = server

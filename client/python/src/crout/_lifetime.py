@@ -7,9 +7,9 @@ import abc
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from crout import _options, _payload
+from crout import _handles, _options, _payload
 from crout._call import Call, Steps
 from crout._options import Lease
 from crout._releases import Releases
@@ -73,17 +73,14 @@ class Cached(Summarized, abc.ABC, Generic[R]):
         Description from the call that made this version.
     """
 
-    _renewal = None  # of an asynchronous factor
     _origin: Origin | None = None  # set if a lost factor is to be made again
     _collected: Callable[[], object] | None = None  # the release after this object is collected
 
     # Makes the call that factors, from a matrix and options.
     _factorize: ClassVar[Callable[..., Call[Any]]]
 
-    if TYPE_CHECKING:
-
-        def _hold_again(self, lost: str) -> None:
-            """Renew the lease of the new handle in place of `lost`, if that was renewed."""
+    def _hold_again(self, lost: str) -> None:
+        """Renew the lease of the new handle in place of `lost`, if that was renewed."""
 
     def __init__(self, client: Any, record: R, lease: Lease | None = None) -> None:
         self._client = client
@@ -141,8 +138,24 @@ class Cached(Summarized, abc.ABC, Generic[R]):
             except HandleExpired as error:
                 if self._origin is None or error.reason == "HANDLE_RELEASED":
                     raise
+                # The frames refer to the error and to this object, which should not wait for the garbage
+                # collector.
+                error.__traceback__ = None
             yield from self._make_again(self._handle_of(record), self._origin)
         return (yield from operation(self._record))
+
+    def _with_handle(self, operation: Callable[[str], Call[T]]) -> Steps[T]:
+        """Run an operation of the handle, like `_surviving`."""
+        return self._surviving(lambda record: operation(self._handle_of(record)))
+
+    def _set_pin(self, pinned: bool) -> Steps[None]:
+        yield from self._with_handle(lambda handle: _handles.pin(handle, pinned))
+        self._remember(pin=pinned)
+
+    def _remember(self, **options: Any) -> None:
+        """Make a lost factor with these options, from now on."""
+        if self._origin is not None:
+            self._origin = Origin(self._origin.matrix, {**self._origin.options, **options})
 
     def _make_again(self, lost: str, origin: Origin) -> Steps[None]:
         # With this id all threads that find the factor lost share one factorization.

@@ -71,11 +71,13 @@ def local(
     InvalidRequest
         (A ValueError) The server rejects an option.
     UnreadableFile
-        (An OSError) The log cannot be written.
+        (An OSError) The log cannot be written, or no directory can be made.
     Unavailable
         (A ConnectionError) No `croutd` is installed, or it ended during the start. The message has the last
         lines of its log.
     """
+    if isinstance(args, str):
+        raise TypeError("args is a str: give a list of flags")
     flags = list(args)
     if memory is not None:
         flags.append(f"--host-budget={memory}")
@@ -113,9 +115,13 @@ class _Daemon:
     def __init__(self, flags: Sequence[str], log: str | os.PathLike[str] | None) -> None:
         program, environment = _program()
         base = tempfile.gettempdir()
-        self._directory = Path(
-            tempfile.mkdtemp(prefix="crout-", dir=base if _FITS.fullmatch(base) else "/tmp")
-        )
+        try:
+            made = tempfile.mkdtemp(prefix="crout-", dir=base if _FITS.fullmatch(base) else "/tmp")
+        except OSError as error:
+            raise UnreadableFile(
+                f"no directory for the socket: {error.filename}: {error.strerror}"
+            ) from error
+        self._directory = Path(made)
         self._parent = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
         self.address = f"unix:{self._directory / 'socket'}"

@@ -31,7 +31,7 @@ _NAMES = {
 class ProgressReport:
     """Reports sent bytes and the server's progress to a callback, one report at a time.
 
-    As a context manager it calls ``close`` of the callback at the end, unless the callback has none.
+    The end of a ``with`` block calls ``close`` of the callback, if it has one.
 
     Parameters
     ----------

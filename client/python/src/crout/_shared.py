@@ -274,7 +274,8 @@ class ClientBase:
 
     def _lu_solve(self, f: object, b: Any, trans: Trans, options: Mapping[str, Any]) -> Steps[Array]:
         factor = (yield from self._attach(f)) if isinstance(f, str) else self._checked(f)
-        return (yield from factor._solve(b, trans, False, options))
+        x: Array = yield from factor._solve(b, trans, False, options)
+        return x
 
     def _schur_complement(
         self, A: Any, leading_order: int | None, keep: Iterable[int] | None, options: Mapping[str, Any]

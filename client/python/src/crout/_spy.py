@@ -67,6 +67,8 @@ def spy(A: Any, f: Factor | SparseFactors) -> Array:
             f"crout.spy needs matplotlib and SciPy, and {error.name} is not installed: pip install "
             "matplotlib scipy"
         ) from error
+    if isinstance(f, Factor) and f._record.sparse is None:
+        raise InvalidRequest("f is a dense factor, and only factors by sparse methods have a picture")
     entries = sparse.csc_array(A if is_sparse(A) else as_array(A))
     entries.sum_duplicates()
     lu = f if isinstance(f, SparseFactors) else f.to_sparse_lu()

@@ -13,7 +13,6 @@ runs. Files are read on the event loop, between the messages of their upload.
 
 from __future__ import annotations
 
-import abc
 import asyncio
 import contextlib
 import datetime
@@ -29,6 +28,7 @@ from crout._aio_transport import AsyncRounds, AsyncTransport
 from crout._call import Call, Steps
 from crout._connection import pause, server_of, takes_all
 from crout._diagnostics import warn_of_step
+from crout._lifetime import Cached
 from crout._options import (
     BatchOptions,
     BatchRefactorOptions,
@@ -90,12 +90,10 @@ def _documented(namesake: Any) -> Callable[[_F], _F]:
     return decorate
 
 
-class AsyncHeld(abc.ABC):
+class AsyncHeld(Cached[Any]):
     """A factor or batch on the server. ``async with`` renews its lease and then releases it."""
 
     _client: AsyncClient
-    _lease: Lease | None
-    _handle: str
     _renewal: asyncio.Task[None] | None = None
     _renewed: float  # the lease in seconds while there is a renewal
 
@@ -147,8 +145,9 @@ class AsyncHeld(abc.ABC):
 
     @_documented(Held.renew)
     async def renew(self, lease: Lease | None = None) -> datetime.datetime:
-        end = await self._client._run(_handles.renew(self._handle, lease))
+        end = await self._client._run(self._with_handle(lambda handle: _handles.renew(handle, lease)))
         self._lease = lease
+        self._remember(lease=lease)
         if self._renewal is not None:
             await self._stop_renewing()
             await self.__aenter__()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import abc
 import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from crout import _handles, _options, _requests
 from crout._connection import Connection
+from crout._lifetime import Cached
 from crout._linalg import PackedFactors, SparseFactors
 from crout._options import FactorizeOptions, Lease, OperatorOptions, RefactorOptions, SolveOptions, Trans
 from crout._shared import FactorView, det
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 
-class Held(abc.ABC):
+class Held(Cached[Any]):
     """A factor or batch on the server. A ``with`` block renews its lease and then releases it."""
 
     _client: Connection
-    _lease: Lease | None
-    _handle: str
     _renewed: float | None = None  # the lease in seconds, in a ``with`` block
 
     def __enter__(self) -> Self:
@@ -68,7 +66,7 @@ class Held(abc.ABC):
 
     def describe(self) -> FactorRecord:
         """Fetch the current record from the server: tier, lease, version."""
-        return self._client._run(_handles.describe(self._handle))
+        return self._client._run(self._with_handle(_handles.describe))
 
     def pin(self) -> None:
         """Pin the factor: the server neither evicts it nor moves it to host memory. Restarts the lease.
@@ -76,19 +74,20 @@ class Held(abc.ABC):
         Pins count in ``server_info().max_pinned_bytes``, beyond which `Overloaded` is raised. A pin ends with
         `unpin`, with the factor's release, and when the lease ends.
         """
-        self._client._run(_handles.pin(self._handle, True))
+        return self._client._run(self._set_pin(True))
 
     def unpin(self) -> None:
         """Permit eviction again."""
-        self._client._run(_handles.pin(self._handle, False))
+        return self._client._run(self._set_pin(False))
 
     def renew(self, lease: Lease | None = None) -> datetime.datetime:
         """Set the lease's length, counted from now. Returns its end on the server's clock.
 
         The default of `lease` is the server's. In a ``with`` block, later renewals use the new length.
         """
-        end = self._client._run(_handles.renew(self._handle, lease))
+        end = self._client._run(self._with_handle(lambda handle: _handles.renew(handle, lease)))
         self._lease = lease
+        self._remember(lease=lease)
         if self._client._renewals.holds(self._handle):
             self.__enter__()
         return end
@@ -287,7 +286,7 @@ class Factor(FactorView, Held):
             The factor is dense.
         HandleExpired, Overloaded, Unavailable, DeadlineExceeded, ProtocolError
         """
-        return self._client._run(_handles.estimate_again(self._handle, **options))
+        return self._client._run(self._with_handle(lambda handle: _handles.estimate_again(handle, **options)))
 
     def to_sparse_lu(self) -> SparseFactors:
         """Download a sparse factor as `scipy.sparse.linalg.splu` returns it: L, U, perm_r and perm_c.

@@ -67,10 +67,11 @@ void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
                                          /*max_pinned_bytes=*/3 * kUnit);
 }
 
-absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index) {
+absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index,
+                                          std::string_view tenant) {
   NewFactor factor;
   factor.slot = &slot(slot_index);
-  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, bytes));
+  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, bytes, tenant));
   const size_t data = bytes - FactorCache::kEntryBytes;
   CROUT_ASSIGN_OR_RETURN(Buffer lu, device(slot_index).memory().Allocate(data));
   if (data > 0) std::memset(lu.data(), fill, data);
@@ -80,10 +81,10 @@ absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_i
 }
 
 Handle CacheTest::Put(char fill, size_t bytes, size_t slot_index, InsertOptions options) {
-  auto factor = Make(fill, bytes, slot_index);
+  if (options.tenant.empty()) options.tenant = kTenant;
+  auto factor = Make(fill, bytes, slot_index, options.tenant);
   EXPECT_OK(factor);
   if (!factor.ok()) return {};
-  if (options.tenant.empty()) options.tenant = kTenant;
   if (options.lease == absl::ZeroDuration()) options.lease = absl::Hours(1);
   const absl::StatusOr<FactorInfo> inserted = cache_->Insert(*std::move(factor), options);
   EXPECT_OK(inserted);
@@ -98,7 +99,7 @@ absl::StatusOr<char> CacheTest::Use(const Handle& handle, bool* promoted) {
 absl::StatusOr<char> CacheTest::UsePinned(FactorCache::Pin& pin, bool* promoted) {
   Reservation room;
   if (const size_t bytes = pin.promotion_bytes(); bytes > 0) {
-    CROUT_ASSIGN_OR_RETURN(room, cache_->ReserveOnDevice(pin.slot(), bytes));
+    CROUT_ASSIGN_OR_RETURN(room, cache_->ReserveOnDevice(pin.slot(), bytes, kTenant));
   }
   CROUT_ASSIGN_OR_RETURN(const auto context, pin.slot().device->CreateContext());
   bool moved = false;

@@ -68,9 +68,10 @@ class CacheTest : public ::testing::Test {
   }
 
   // Makes a factor whose data are filled with `fill`, and reserves its memory as workers of the
-  // daemon do. The cache charges `bytes` for it, including the bytes of the entry. Returns
-  // RESOURCE_EXHAUSTED if they do not fit.
-  absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0);
+  // daemon do. The cache charges `bytes` for it, including the bytes of the entry, and evicts
+  // factors for `tenant`. Returns RESOURCE_EXHAUSTED if they do not fit.
+  absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0,
+                                 std::string_view tenant = kTenant);
   // Makes and inserts a factor, with a lease of an hour by default. Fails the test on error. A
   // tenant may pin 3 units.
   Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});

@@ -101,27 +101,26 @@ TEST_F(CacheMemoryTest, Insert) {
   Put('a', kUnit, 0, Options());
   const State before = ReadState();
   NewFactor factor;
-  EXPECT_GT(
-      RefuseEach(
-          [&] {
-            auto made = Make('b');
-            ASSERT_OK(made);
-            factor = *std::move(made);
-          },
-          [&] {
-            // No assertion, because it would allocate.
-            cache_->Insert(std::move(factor), Options("a request id, not short either"))
-                .status()
-                .IgnoreError();
-          },
-          [&] {
-            factor = {};
-            EXPECT_EQ(ReadState(), before);
-            // The request ID is not claimed either.
-            EXPECT_FALSE(
-                cache_->request_ids().Await(kTenant, "a request id, not short either", nullptr));
-          }),
-      0);
+  EXPECT_GT(RefuseEach(
+                [&] {
+                  auto made = Make('b');
+                  ASSERT_OK(made);
+                  factor = *std::move(made);
+                },
+                [&] {
+                  // No assertion, because it would allocate.
+                  cache_->Insert(std::move(factor), Options("a request id, not short either"))
+                      .status()
+                      .IgnoreError();
+                },
+                [&] {
+                  factor = {};
+                  EXPECT_EQ(ReadState(), before);
+                  // The request ID is not claimed either.
+                  EXPECT_FALSE(cache_->request_ids().Await(
+                      kTenant, "a request id, not short either", nullptr));
+                }),
+            0);
   EXPECT_EQ(cache_->size(), 2u);
   ExpectWorks();
 }

@@ -34,16 +34,21 @@ class CacheStressTest : public CacheTest {
     handles_[i] = handle;
   }
 
-  // Makes a factor of one to three units. Returns nullopt if the device is full of factors in use.
-  std::optional<NewFactor> TryMake(std::mt19937& random) {
-    auto factor = Make(static_cast<char>('a' + random() % 26), (1 + random() % 3) * kUnit);
+  // Two tenants compete for the memory.
+  static std::string TenantOf(int i) { return i % 2 == 0 ? std::string(kTenant) : "bob"; }
+
+  // Makes a factor of one to three units. Returns nullopt if the device is full of factors in use,
+  // or of factors within the share of the other tenant.
+  std::optional<NewFactor> TryMake(std::mt19937& random, const std::string& tenant) {
+    auto factor =
+        Make(static_cast<char>('a' + random() % 26), (1 + random() % 3) * kUnit, 0, tenant);
     if (factor.ok()) return *std::move(factor);
     if (factor.status().code() != absl::StatusCode::kResourceExhausted) ++wrong_;
     return std::nullopt;
   }
 
-  void UseOne(const Handle& handle) {
-    auto pin = cache_->Acquire(kTenant, handle);
+  void UseOne(const std::string& tenant, const Handle& handle) {
+    auto pin = cache_->Acquire(tenant, handle);
     if (!pin.ok()) return;
     const auto fill = UsePinned(*pin);
     if (fill.ok()) {
@@ -56,8 +61,8 @@ class CacheStressTest : public CacheTest {
   }
 
   // Reads a factor in host memory, as GetFactors does.
-  void ReadOne(const Handle& handle) {
-    auto pin = cache_->Acquire(kTenant, handle);
+  void ReadOne(const std::string& tenant, const Handle& handle) {
+    auto pin = cache_->Acquire(tenant, handle);
     if (!pin.ok()) return;
     const auto read = pin->ReadOnHost([&](const FactorParts& parts) {
       if (parts[kLuPart].data()[0] != std::byte(pin->summary().n)) ++wrong_;
@@ -73,41 +78,42 @@ class CacheStressTest : public CacheTest {
   void Step(std::mt19937& random) {
     const int i = static_cast<int>(random() % kSlots);
     const Handle handle = HandleAt(i);
+    const std::string tenant = TenantOf(i);
     switch (random() % 8) {
       case 0:
-        if (auto factor = TryMake(random)) {
-          const auto inserted = cache_->Insert(*std::move(factor), {.tenant = std::string(kTenant),
+        if (auto factor = TryMake(random, tenant)) {
+          const auto inserted = cache_->Insert(*std::move(factor), {.tenant = tenant,
                                                                     .name = "",
                                                                     .request_id = "",
                                                                     .lease = absl::Hours(1),
                                                                     .pin = random() % 4 == 0});
           if (!inserted.ok()) return;  // too much is pinned
           SetHandle(i, inserted->handle);
-          cache_->Release(kTenant, handle).IgnoreError();
+          cache_->Release(tenant, handle).IgnoreError();
         }
         return;
       case 1:
-        if (auto factor = TryMake(random)) {
-          cache_->Replace(kTenant, handle, *std::move(factor)).status().IgnoreError();
+        if (auto factor = TryMake(random, tenant)) {
+          cache_->Replace(tenant, handle, *std::move(factor)).status().IgnoreError();
         }
         return;
       case 2: {
         int64_t next = 0;
-        cache_->List(kTenant, "", 0, 5, &next);
+        cache_->List(tenant, "", 0, 5, &next);
         cache_->Sweep();
         cache_->tiers();
         return;
       }
       case 3:
-        ReadOne(handle);
+        ReadOne(tenant, handle);
         return;
       case 4:
-        cache_->Renew(kTenant, handle, std::nullopt, Renewal::kReplace, random() % 2 == 0)
+        cache_->Renew(tenant, handle, std::nullopt, Renewal::kReplace, random() % 2 == 0)
             .status()
             .IgnoreError();
         return;
       default:
-        UseOne(handle);
+        UseOne(tenant, handle);
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests task queues that serve tenants in turn, and their threads: the load of a tenant does not
-// delay a small task of another tenant.
+// Tests queues that serve tenants in equal parts, and their threads: the load of a tenant does not
+// delay the tasks of another tenant.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -18,12 +18,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/util/failpoint.h"
+#include "kernels/util/fair_queue.h"
 #include "kernels/util/thread_pool.h"
 #include "server/engine/error.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
 #include "tests/server/event.h"
 #include "tests/support/fakes/fake_device.h"
+#include "tests/support/timing/failpoints.h"
 #include "tests/support/timing/gate.h"
 
 namespace crout::task_scheduler_test {
@@ -33,7 +35,7 @@ using ::testing::ElementsAre;
 using testing::Gate;
 using ::testing::Optional;
 
-std::vector<std::string> TakeAll(TurnQueue<std::string>& queue) {
+std::vector<std::string> TakeAll(FairQueue<std::string>& queue) {
   std::vector<std::string> taken;
   while (const auto first = queue.Find([](const std::string&) { return true; })) {
     taken.push_back(queue.Dequeue(*first));
@@ -41,8 +43,8 @@ std::vector<std::string> TakeAll(TurnQueue<std::string>& queue) {
   return taken;
 }
 
-TEST(TurnQueueTest, TenantsTakeTurnsAndEachHasItsOrder) {
-  TurnQueue<std::string> queue;
+TEST(FairQueueTest, TenantsTakeTurnsAndEachHasItsOrder) {
+  FairQueue<std::string> queue;
   for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item);
   queue.Add("b", "b1");
   queue.Add("c", "c1");
@@ -52,8 +54,8 @@ TEST(TurnQueueTest, TenantsTakeTurnsAndEachHasItsOrder) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(TurnQueueTest, ATurnIsTakenAlsoByAnItemFurtherBehind) {
-  TurnQueue<std::string> queue;
+TEST(FairQueueTest, ATurnIsTakenAlsoByAnItemFurtherBehind) {
+  FairQueue<std::string> queue;
   queue.Add("a", "large");
   queue.Add("a", "small1");
   queue.Add("a", "small2");
@@ -64,8 +66,8 @@ TEST(TurnQueueTest, ATurnIsTakenAlsoByAnItemFurtherBehind) {
   EXPECT_THAT(TakeAll(queue), ElementsAre("large", "small2"));
 }
 
-TEST(TurnQueueTest, AnItemThatIsRemovedCostsNoTurn) {
-  TurnQueue<std::string> queue;
+TEST(FairQueueTest, AnItemThatIsRemovedCostsNoTurn) {
+  FairQueue<std::string> queue;
   const auto removed = queue.Add("a", "a1");
   queue.Add("a", "a2");
   queue.Add("b", "b1");
@@ -73,8 +75,8 @@ TEST(TurnQueueTest, AnItemThatIsRemovedCostsNoTurn) {
   EXPECT_THAT(TakeAll(queue), ElementsAre("a2", "b1"));
 }
 
-TEST(TurnQueueTest, CountsTheItemsAheadByTurns) {
-  TurnQueue<std::string> queue;
+TEST(FairQueueTest, CountsTheItemsAheadByTurns) {
+  FairQueue<std::string> queue;
   queue.Add("a", "a1");
   queue.Add("a", "a2");
   const auto a3 = queue.Add("a", "a3");
@@ -85,14 +87,87 @@ TEST(TurnQueueTest, CountsTheItemsAheadByTurns) {
   EXPECT_EQ(queue.Ahead(a3), 4u);
 }
 
-TEST(TurnQueueTest, TheTenantWithTheMostItemsLosesAPlace) {
-  TurnQueue<std::string> queue;
+TEST(FairQueueTest, TenantsGetEqualPartsOfTheCost) {
+  FairQueue<std::string> queue;
+  for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item, /*cost=*/3);
+  for (const char* item : {"b1", "b2", "b3", "b4", "b5"}) queue.Add("b", item, /*cost=*/1);
+  EXPECT_THAT(TakeAll(queue), ElementsAre("a1", "b1", "b2", "b3", "a2", "b4", "b5", "a3"));
+}
+
+TEST(FairQueueTest, CountsTheItemsAheadByCosts) {
+  FairQueue<std::string> queue;
+  queue.Add("a", "a1", /*cost=*/3);
+  const auto a2 = queue.Add("a", "a2", /*cost=*/3);
+  FairQueue<std::string>::Position last = a2;
+  for (const char* item : {"b1", "b2", "b3", "b4"}) last = queue.Add("b", item, /*cost=*/1);
+  EXPECT_EQ(queue.Ahead(a2), 4u) << "a1, b1, b2, b3";
+  EXPECT_EQ(queue.Ahead(last), 5u);
+}
+
+TEST(FairQueueTest, ANewTenantIsNextAndGetsNoCreditForItsAbsence) {
+  FairQueue<std::string> queue;
+  for (const char* item : {"a1", "a2", "a3", "a4"}) queue.Add("a", item, /*cost=*/10);
+  EXPECT_EQ(queue.Dequeue(*queue.Find([](const std::string&) { return true; })), "a1");
+  EXPECT_EQ(queue.Dequeue(*queue.Find([](const std::string&) { return true; })), "a2");
+  for (const char* item : {"b1", "b2", "b3"}) queue.Add("b", item, /*cost=*/10);
+  EXPECT_THAT(TakeAll(queue), ElementsAre("b1", "a3", "b2", "a4", "b3"));
+}
+
+// A tenant that always waits for its last item cannot evade the cost of that item.
+TEST(FairQueueTest, ATenantWithoutItemsStillOwesTheCostOfItsLast) {
+  FairQueue<std::string> queue;
+  const auto any = [](const std::string&) { return true; };
+  queue.Add("a", "a1", /*cost=*/3);
+  for (const char* item : {"b1", "b2", "b3", "b4"}) queue.Add("b", item, /*cost=*/1);
+  EXPECT_EQ(queue.Dequeue(*queue.Find(any)), "a1");
+  queue.Add("a", "a2", /*cost=*/3);
+  EXPECT_THAT(TakeAll(queue), ElementsAre("b1", "b2", "b3", "a2", "b4"));
+  queue.Add("b", "b5");
+  queue.Add("a", "a3");
+  EXPECT_THAT(TakeAll(queue), ElementsAre("b5", "a3")) << "an idle queue forgets the costs";
+}
+
+TEST(FairQueueTest, TheMeasuredCostReplacesThePrediction) {
+  FairQueue<std::string> queue;
+  const auto any = [](const std::string&) { return true; };
+  for (const char* item : {"a1", "a2"}) queue.Add("a", item, /*cost=*/1);
+  for (const char* item : {"b1", "b2", "b3"}) queue.Add("b", item, /*cost=*/1);
+  const auto first = *queue.Find(any);
+  EXPECT_EQ(queue.Begin(first), "a1");
+  queue.End(first.tenant, /*correction=*/1.5);
+  EXPECT_THAT(TakeAll(queue), ElementsAre("b1", "b2", "b3", "a2"));
+
+  queue.Add("a", "a3", /*cost=*/9);
+  queue.Add("b", "b4", /*cost=*/1);
+  const auto second = *queue.Find(any);
+  EXPECT_EQ(queue.Begin(second), "a3");
+  queue.End(second.tenant, /*correction=*/-9);
+  queue.Add("a", "a4");
+  EXPECT_THAT(TakeAll(queue), ElementsAre("b4", "a4"));
+}
+
+TEST(FairQueueTest, ATenantInServiceKeepsItsCosts) {
+  FairQueue<std::string> queue;
+  const auto any = [](const std::string&) { return true; };
+  queue.Add("a", "a1", /*cost=*/1);
+  const auto first = *queue.Find(any);
+  EXPECT_EQ(queue.Begin(first), "a1");
+  EXPECT_TRUE(queue.empty());
+  queue.Add("b", "b1", /*cost=*/1);
+  queue.Add("b", "b2", /*cost=*/1);
+  queue.End(first.tenant, /*correction=*/0.5);
+  queue.Add("a", "a2");
+  EXPECT_THAT(TakeAll(queue), ElementsAre("b1", "b2", "a2"));
+}
+
+TEST(FairQueueTest, TheTenantWithTheMostItemsLosesAPlace) {
+  FairQueue<std::string> queue;
   for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item);
   queue.Add("b", "b1");
   EXPECT_FALSE(queue.Displaced("a").has_value());
   ASSERT_TRUE(queue.Displaced("b").has_value());
-  EXPECT_EQ(*queue.Displaced("b")->item, "a3");
-  EXPECT_EQ(*queue.Displaced("new")->item, "a3");
+  EXPECT_EQ(queue.Displaced("b")->entry->item, "a3");
+  EXPECT_EQ(queue.Displaced("new")->entry->item, "a3");
   queue.Add("b", "b2");
   EXPECT_FALSE(queue.Displaced("b").has_value()) << "it would have more than the other then";
 }
@@ -172,7 +247,7 @@ TEST_F(TaskSchedulerTest, AFullQueueRefusesTheTenantThatFilledItAndServesOthers)
   EXPECT_EQ(large.back()->dropped.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(ReasonOf(large.back()->dropped), Optional(std::string(kReasonQueueFull)));
   EXPECT_EQ(scheduler_.load().queue_depth, kCapacity);
-  EXPECT_EQ(scheduler_.JobsAhead(other.get()), 1u) << "B's turn comes after one of A's";
+  EXPECT_EQ(scheduler_.JobsAhead(other.get()), 0u) << "tasks of A run already";
   gate_.Open();
   other->ran.Wait();
 }
@@ -189,7 +264,7 @@ TEST_F(TaskSchedulerTest, SmallTasksOfTwoTenantsTakeTurns) {
   std::vector<std::shared_ptr<TestTask>> queued;
   for (int i = 0; i < 8; ++i) queued.push_back(Submit("A", true, small));
   const auto other = Submit("B", true, open_);
-  EXPECT_EQ(scheduler_.JobsAhead(other.get()), 1u);
+  EXPECT_EQ(scheduler_.JobsAhead(other.get()), 0u);
   EXPECT_EQ(scheduler_.JobsAhead(queued[1].get()), 2u);
   small.Open();
   for (const auto& task : queued) task->ran.Wait();  // the tasks use the local gate
@@ -251,27 +326,79 @@ class TurnJob final : public Job {
   const std::function<void()> work_;
 };
 
-TEST(DeviceTurnsTest, TenantsTakeTurns) {
-  testing::FakeDevice device;
-  auto scheduler = DeviceScheduler::Create(&device, {.streams = 1, .queue_capacity = 16});
-  ASSERT_TRUE(scheduler.ok());
-  Gate gate;
-  gate.Close();
-  std::vector<std::string> order;
-  Event last;
-  const auto submit = [&](const std::string& tenant, std::function<void()> work) {
+// One stream. A test advances the clock by hours, beside which the real time of the jobs is
+// nothing.
+class DeviceTurnsTest : public ::testing::Test {
+ protected:
+  DeviceTurnsTest() {
+    auto scheduler = DeviceScheduler::Create(&device_, {.streams = 1, .queue_capacity = 16});
+    EXPECT_TRUE(scheduler.ok());
+    scheduler_ = *std::move(scheduler);
+  }
+
+  void Submit(const std::string& tenant, std::function<void()> work, double predicted_seconds = 0) {
     const auto job = std::make_shared<TurnJob>(std::move(work));
     job->tenant = tenant;
-    EXPECT_TRUE((*scheduler)->Submit(job).ok());
-  };
-  submit("a", [&] { gate.Pass(); });
-  gate.WaitUntilHeld();
-  for (const char* name : {"a1", "a2", "a3"}) submit("a", [&, name] { order.emplace_back(name); });
-  submit("b", [&] { order.emplace_back("b1"); });
-  submit("a", [&] { last.Set(); });
-  gate.Open();
-  last.Wait();
-  EXPECT_THAT(order, ElementsAre("a1", "b1", "a2", "a3"));
+    job->predicted_seconds = predicted_seconds;
+    EXPECT_TRUE(scheduler_->Submit(job).ok());
+  }
+  // Submits a job that waits until the gate opens, and waits until it runs.
+  void SubmitBlocker(const std::string& tenant, double predicted_seconds = 0) {
+    gate_.Close();
+    Submit(
+        tenant, [&] { gate_.Pass(); }, predicted_seconds);
+    gate_.WaitUntilHeld();
+  }
+  // Submits a job that runs for `hours` of the test's clock.
+  void SubmitNamed(const std::string& name, int hours, double predicted_seconds = 0) {
+    Submit(
+        name.substr(0, 1),
+        [this, name, hours] {
+          failpoints_.Advance(absl::Hours(hours));
+          order_.push_back(name);
+          if (order_.size() == named_) done_.Set();
+        },
+        predicted_seconds);
+    ++named_;
+  }
+  // Opens the gate, waits until the queued jobs have run and returns their order.
+  std::vector<std::string> RunAll() {
+    gate_.Open();
+    done_.Wait();
+    return order_;
+  }
+
+  testing::Failpoints failpoints_;
+  testing::FakeDevice device_;
+  Gate gate_;
+  size_t named_ = 0;  // jobs of SubmitNamed(); constant while the gate is open
+  std::vector<std::string> order_;
+  Event done_;
+  std::unique_ptr<DeviceScheduler> scheduler_;
+};
+
+TEST_F(DeviceTurnsTest, AShortJobWaitsForNoQueuedJobOfAnotherTenant) {
+  SubmitBlocker("a");
+  for (const char* name : {"a1", "a2", "a3"}) SubmitNamed(name, /*hours=*/1);
+  SubmitNamed("b1", /*hours=*/0);
+  EXPECT_THAT(RunAll(), ElementsAre("b1", "a1", "a2", "a3"));
+}
+
+TEST_F(DeviceTurnsTest, TenantsGetEqualTimeWhateverIsPredicted) {
+  SubmitBlocker("x");
+  for (const char* name : {"a1", "a2", "a3"}) SubmitNamed(name, /*hours=*/5);
+  // The predictions of b, 5 hours, exceed those of a. Jobs that ended count with their measured
+  // time.
+  for (const char* name : {"b1", "b2", "b3", "b4", "b5"}) SubmitNamed(name, /*hours=*/2, 18000);
+  EXPECT_THAT(RunAll(), ElementsAre("a1", "b1", "b2", "b3", "a2", "b4", "b5", "a3"));
+}
+
+TEST_F(DeviceTurnsTest, ALongRunningJobCountsForItsTenant) {
+  SubmitBlocker("a", /*predicted_seconds=*/1);
+  SubmitNamed("a1", /*hours=*/1);
+  for (const char* name : {"b1", "b2", "b3"}) SubmitNamed(name, /*hours=*/1);
+  failpoints_.Advance(absl::Minutes(150));
+  EXPECT_THAT(RunAll(), ElementsAre("b1", "b2", "b3", "a1"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests how the memory of replies is accounted for: it is reserved when the header arrives, charged until gRPC has sent
-// the reply, and reclaimed from clients that do not read.
+// Tests how the memory of replies is accounted for: it is reserved when the header arrives, charged
+// until gRPC has sent the reply, and reclaimed from clients that do not read.
 #include <memory>
 #include <string>
 #include <vector>

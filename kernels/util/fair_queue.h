@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A queue that serves its tenants in equal parts of the cost of their items.
+#ifndef CROUT_KERNELS_UTIL_FAIR_QUEUE_H_
+#define CROUT_KERNELS_UTIL_FAIR_QUEUE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace crout {
+
+// Start-time fair queueing with equal weights (P. Goyal, H. M. Vin and H. Cheng, "Start-time fair
+// queueing: a scheduling algorithm for integrated services packet switching networks", SIGCOMM
+// 1996). Items of one tenant keep their order of arrival. The first item of each tenant has a start
+// time: the costs that its tenant has been charged. The queue serves the earliest start first; of
+// equal ones, the tenant that was served or joined longest ago. A tenant that joins starts at the
+// time of the item served last, or later if its own last item has not been paid off by then. With
+// equal costs, tenants take turns.
+//
+// Costs are positive and finite. Not thread-safe.
+template <class Item>
+class FairQueue {
+  struct Entry {
+    Item item;
+    double cost = 1;
+  };
+  struct Tenant;
+  struct ByStart {
+    bool operator()(const Tenant* a, const Tenant* b) const {
+      return std::tie(a->start, a->turn) < std::tie(b->start, b->turn);
+    }
+  };
+  using Order = std::set<Tenant*, ByStart>;
+  struct Tenant {
+    const std::string* name = nullptr;
+    std::list<Entry> items;
+    double start = 0;                 // of the first item, or of the next one to arrive
+    uint64_t turn = 0;                // order of the last service or arrival
+    size_t in_service = 0;            // items from Begin() to End()
+    typename Order::node_type place;  // empty while an order contains the tenant
+  };
+  using Tenants = std::map<std::string, Tenant, std::less<>>;
+
+ public:
+  // A tenant, valid while it has queued items or items in service.
+  using TenantRef = Tenant*;
+
+  // Memory for one item of one tenant.
+  class Node {
+   public:
+    // May throw std::bad_alloc.
+    explicit Node(std::string_view tenant) : entry_(1) {
+      Tenants tenants;
+      const auto added = tenants.try_emplace(std::string(tenant)).first;
+      added->second.name = &added->first;
+      Order order;
+      added->second.place = order.extract(order.insert(&added->second).first);
+      tenant_ = tenants.extract(added);
+    }
+
+   private:
+    friend class FairQueue;
+    std::list<Entry> entry_;
+    typename Tenants::node_type tenant_;
+  };
+
+  // Position of an item, valid until the item is removed. `entry->item` is the item.
+  struct Position {
+    TenantRef tenant;
+    typename std::list<Entry>::iterator entry;
+  };
+
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+
+  // Appends the item to those of its tenant. If it throws std::bad_alloc, the queue is unchanged.
+  Position Add(std::string_view tenant, Item item, double cost = 1) {
+    return Add(Node(tenant), std::move(item), cost);
+  }
+
+  Position Add(Node node, Item item, double cost = 1) noexcept {
+    node.entry_.front() = {std::move(item), cost};
+    Tenant& tenant = tenants_.insert(std::move(node.tenant_)).position->second;
+    Update(tenant, [&] {
+      if (tenant.items.empty()) {
+        tenant.start = std::max(tenant.start, now_);
+        tenant.turn = ++last_turn_;
+      }
+      tenant.items.splice(tenant.items.end(), node.entry_);
+    });
+    ++size_;
+    return {&tenant, std::prev(tenant.items.end())};
+  }
+
+  // Removes and returns the item, and charges its cost to its tenant.
+  Item Dequeue(Position position) noexcept { return Serve(position, /*in_service=*/0); }
+
+  // The same for an item whose service has a duration. The caller ends it by End().
+  Item Begin(Position position) noexcept { return Serve(position, /*in_service=*/1); }
+  // Ends the service of an item. `correction` is its measured cost minus the cost charged so far.
+  void End(TenantRef tenant, double correction) noexcept {
+    --in_service_;
+    Update(*tenant, [&] {
+      --tenant->in_service;
+      tenant->start += correction;
+    });
+    Forget();
+  }
+
+  // Removes and returns the item, and charges nothing.
+  Item Remove(Position position) noexcept {
+    Item item = std::move(position.entry->item);
+    Update(*position.tenant, [&] { position.tenant->items.erase(position.entry); });
+    --size_;
+    Forget();
+    return item;
+  }
+
+  // Returns the first item, in the order of the tenants, for which `matches(item)` is true.
+  template <class Matches>
+  std::optional<Position> Find(Matches matches) {
+    for (Tenant* tenant : order_) {
+      const auto entry = std::find_if(tenant->items.begin(), tenant->items.end(),
+                                      [&](const Entry& e) { return matches(e.item); });
+      if (entry != tenant->items.end()) return Position{tenant, entry};
+    }
+    return std::nullopt;
+  }
+
+  template <class Visit>
+  void ForEach(Visit visit) const {
+    for (const Tenant* tenant : order_) {
+      for (const Entry& entry : tenant->items) visit(entry.item);
+    }
+  }
+
+  // Returns the number of items that will be dequeued before this one if no item is added and no
+  // cost is corrected.
+  size_t Ahead(Position position) const {
+    const Tenant& own = *position.tenant;
+    double start = own.start;
+    size_t ahead = 0;
+    for (auto entry = own.items.begin(); entry != position.entry; ++entry, ++ahead) {
+      start += entry->cost;
+    }
+    for (const Tenant* tenant : order_) {
+      if (tenant == &own) continue;
+      double other = tenant->start;
+      for (const Entry& entry : tenant->items) {
+        if (std::tie(other, tenant->turn) > std::tie(start, own.turn)) break;
+        ++ahead;
+        other += entry.cost;
+      }
+    }
+    return ahead;
+  }
+
+  // Returns the last item of the tenant with the most items, if it has at least two more than
+  // `tenant`.
+  std::optional<Position> Displaced(std::string_view tenant) {
+    const auto found = tenants_.find(tenant);
+    const size_t own = found == tenants_.end() ? 0 : found->second.items.size();
+    const auto most = std::max_element(
+        order_.begin(), order_.end(),
+        [](const Tenant* a, const Tenant* b) { return a->items.size() < b->items.size(); });
+    if (most == order_.end() || (*most)->items.size() < own + 2) return std::nullopt;
+    return Position{*most, std::prev((*most)->items.end())};
+  }
+
+ private:
+  Item Serve(Position position, size_t in_service) noexcept {
+    Tenant& tenant = *position.tenant;
+    Item item = std::move(position.entry->item);
+    now_ = std::max(now_, tenant.start);
+    Update(tenant, [&] {
+      tenant.start += position.entry->cost;
+      tenant.turn = ++last_turn_;
+      tenant.in_service += in_service;
+      tenant.items.erase(position.entry);
+    });
+    in_service_ += in_service;
+    --size_;
+    Forget();
+    return item;
+  }
+
+  // Runs `change` on the tenant and moves it to its place in the orders.
+  template <class Change>
+  void Update(Tenant& tenant, Change change) noexcept {
+    if (tenant.place.empty()) {
+      tenant.place = (tenant.items.empty() ? paying_ : order_).extract(&tenant);
+    }
+    change();
+    if (!tenant.items.empty()) {
+      order_.insert(std::move(tenant.place));
+    } else if (tenant.in_service == 0) {
+      paying_.insert(std::move(tenant.place));
+    }
+  }
+
+  // Forgets the tenants that have no items and owe nothing: their next items start at now_.
+  void Forget() noexcept {
+    const bool idle = size_ == 0 && in_service_ == 0;
+    if (idle) now_ = 0;
+    while (!paying_.empty() && (idle || (*paying_.begin())->start <= now_)) {
+      const std::string& name = *(*paying_.begin())->name;
+      paying_.erase(paying_.begin());
+      tenants_.erase(tenants_.find(name));
+    }
+  }
+
+  Tenants tenants_;
+  Order order_;     // the tenants with items
+  Order paying_;    // the tenants without items, queued or in service
+  double now_ = 0;  // latest start of a served item
+  uint64_t last_turn_ = 0;
+  size_t size_ = 0;
+  size_t in_service_ = 0;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_KERNELS_UTIL_FAIR_QUEUE_H_
