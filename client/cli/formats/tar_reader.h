@@ -43,9 +43,9 @@ class TarReader {
       : path_(std::move(name)), input_(std::move(input)) {}
 
   // Returns the name of the next file as stored; no file is opened by this name. nullopt at the
-  // end of the input. INVALID_ARGUMENT if the file is not an archive, for truncated or damaged archives, and for
-  // entries that are neither files nor directories, such as links. RESOURCE_EXHAUSTED beyond
-  // kMaxRatio.
+  // end of the input. INVALID_ARGUMENT if the file is not an archive, for truncated or damaged
+  // archives, and for entries that are neither files nor directories, such as links.
+  // RESOURCE_EXHAUSTED beyond kMaxRatio.
   absl::StatusOr<std::optional<std::string>> Next();
 
   // Passes the whole file to `take`, in pieces. Next() skips a file that was not read. Errors as
