@@ -8,15 +8,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "client/cli/exit_codes.h"
+#include "client/cli/formats/byte_input.h"
 #include "client/cli/formats/tar_reader.h"
 #include "tests/support/gzip.h"
 
@@ -182,6 +186,58 @@ TEST_F(BatchFilesTest, ACompressedTarIsReadToo) {
   EXPECT_THAT((*files)[0].name, HasSubstr("batch.tar:a.mtx"));
   EXPECT_EQ((*files)[0].matrix.At(0, 1), 3.0);
   EXPECT_EQ((*files)[1].matrix.At(0, 0), 5.0);
+}
+
+// An input whose bytes arrive in pieces. To read more than has arrived is an error.
+class ArrivingInput : public ByteInput {
+ public:
+  explicit ArrivingInput(std::string* arrived) : arrived_(arrived) {}
+  absl::StatusOr<size_t> Read(absl::Span<std::byte> to) override {
+    if (arrived_->empty()) return absl::InternalError("nothing more has arrived");
+    const size_t size = std::min(to.size(), arrived_->size());
+    std::memcpy(to.data(), arrived_->data(), size);
+    arrived_->erase(0, size);
+    return size;
+  }
+
+ private:
+  std::string* const arrived_;
+};
+
+TEST_F(BatchFilesTest, AFileOfATarIsReadBeforeTheNextArrives) {
+  for (const bool compressed : {false, true}) {
+    const auto sent = [&](const std::string& bytes) { return compressed ? Gzip(bytes) : bytes; };
+    std::string arrived;
+    TarReader tar("a tar", std::make_unique<ArrivingInput>(&arrived));
+    for (const char* name : {"a.mtx", "b.mtx"}) {
+      arrived = sent(Entry(name, kDense));
+      const auto member = tar.Next();
+      ASSERT_TRUE(member.ok()) << member.status();
+      EXPECT_EQ(member->value_or(""), name);
+      std::string text;
+      const absl::Status read = tar.Read([&](absl::string_view piece) {
+        absl::StrAppend(&text, piece);
+        return absl::OkStatus();
+      });
+      EXPECT_TRUE(read.ok()) << read;
+      EXPECT_EQ(text, kDense);
+    }
+    EXPECT_EQ(tar.Next().status().code(), absl::StatusCode::kInternal);
+  }
+}
+
+TEST_F(BatchFilesTest, ATarIsRecognizedByItsFirstBytes) {
+  const std::string tar = Entry("a.mtx", kDense) + End();
+  const auto begins = [](const std::string& bytes) {
+    return IsTarThatBegins({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  };
+  for (const std::string& whole : {tar, Gzip(tar)}) {
+    EXPECT_EQ(begins(whole), true);
+    EXPECT_EQ(begins(whole.substr(0, 5)), std::nullopt);
+  }
+  EXPECT_EQ(begins(std::string(kDense) + std::string(512, ' ')), false);
+  EXPECT_EQ(begins(Gzip(std::string(512, 'a'))), false);
+  EXPECT_EQ(begins("\x1f\x8b no gzip"), false);
 }
 
 TEST_F(BatchFilesTest, ACompressedTarThatIsCutOffOrDamagedIsRefused) {

@@ -222,7 +222,8 @@ Json ToBatchJson(const SolveResult& result) {
 
 absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& arguments) {
   ArrayFiles files(arguments.prefix, arguments.format);
-  if (files.in_archive()) session->ReportOnStandardError();
+  const bool writes = !arguments.prefix.empty() || session->show() != Show::kJson;
+  if (writes && files.on_standard_output()) session->ReportOnStandardError();
   const auto handle = session->Handle(arguments.factor);
   if (!handle.ok()) return handle.status();
   std::optional<Dtype> dtype = arguments.dtype;
@@ -248,20 +249,22 @@ absl::Status RunSolveBatch(Session* session, const SolveBatchArguments& argument
       system["backward_error"] = ToJson(solution->systems.backward_error[k]);
     }
     system["info"] = solution->systems.info[k];
-    if (!arguments.prefix.empty()) {
+    if (writes) {
       absl::Status written = WriteMember(&files, x, static_cast<int64_t>(k), member);
       if (written.ok()) written = files.Flush();
       if (!written.ok()) return written;
-      system["file"] = files.names().back();
+      if (!arguments.prefix.empty()) system["file"] = files.names().back();
     }
     systems.push_back(std::move(system));
   }
-  if (absl::Status closed = files.Close(); !closed.ok()) return closed;
+  if (absl::Status closed = writes ? files.Close() : absl::OkStatus(); !closed.ok()) return closed;
   Json json = ToBatchJson(*solution);
   const std::string text = absl::StrCat(
       FormatObject(json), FormatObjects({"member", "backward_error", "info", "file"}, systems));
   json["systems"] = std::move(systems);
-  session->Print({json, text, BatchSummaryOf(*solution, files.names())});
+  const bool are_named = writes && (!arguments.prefix.empty() || files.in_archive());
+  const std::vector<std::string> unnamed(writes ? 1 : 0, "on standard output");
+  session->Print({json, text, BatchSummaryOf(*solution, are_named ? files.names() : unnamed)});
   if (const int64_t singular = solution->batch.value_or(BatchSolveInfo()).singular; singular > 0) {
     session->Warn(absl::StrCat(singular, " of ", sides->members.size(), " systems ",
                                singular == 1 ? "has" : "have",
@@ -361,7 +364,8 @@ void AddSolveBatch(CLI::App* app, Session* session) {
       ->add_option("-o,--output", solving->prefix,
                    "Write the solutions to PREFIX_0.mtx, PREFIX_1.mtx, ..., by member; -: one .npz "
                    "archive of x_0, x_1, ... to standard output, with the report on standard "
-                   "error")
+                   "error [default: one after the other on standard output; with --json, nothing "
+                   "is written]")
       ->type_name("PREFIX|-");
   AddFormatOption(
       solve, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},

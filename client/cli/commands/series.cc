@@ -88,7 +88,8 @@ void AddSeriesCommand(CLI::App* app, Session* session) {
       ->add_option("-o,--output", arguments->output,
                    "Write the solutions to this directory: x_000.mtx, x_001.mtx, ... It is created "
                    "if missing. -: write one .npz archive of x_000, x_001, ... to standard output, "
-                   "with the reports on standard error")
+                   "with the reports on standard error [default: one after the other on standard "
+                   "output; with --json, nothing is written]")
       ->type_name("DIR|-");
   AddFormatOption(
       series, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},

@@ -24,30 +24,34 @@
 
 namespace crout::cli {
 
-absl::Status SeriesRun::CheckSteps() const {
-  const StepFiles& first = steps_.files().front();
-  if (first.matrix.empty() && arguments_.start.empty()) {
+absl::Status SeriesRun::CheckStep(size_t index) const {
+  const StepFiles& step = steps_.files()[index];
+  if (index == 0 && step.matrix.empty() && arguments_.start.empty()) {
     return absl::InvalidArgumentError(steps_.Shown(absl::StrCat(
-        absl::StrJoin(first.change.paths(), ", "), first.rhs,
+        absl::StrJoin(step.change.paths(), ", "), step.rhs,
         ": the first step has no matrix. Add its file, or give a factor with --start")));
   }
-  if (!arguments_.rhs.empty() || arguments_.ones) return absl::OkStatus();
-  for (const StepFiles& step : steps_.files()) {
-    if (step.rhs.empty()) {
-      return absl::InvalidArgumentError(steps_.Shown(absl::StrCat(
-          step.matrix, absl::StrJoin(step.change.paths(), ", "), step.matrix.empty() ? step.x0 : "",
-          " has no right-hand side. Add its file, or give --rhs or --ones")));
-    }
-  }
-  return absl::OkStatus();
+  if (!step.rhs.empty() || HasCommonRhs()) return absl::OkStatus();
+  return absl::InvalidArgumentError(steps_.Shown(absl::StrCat(
+      step.matrix, absl::StrJoin(step.change.paths(), ", "), step.matrix.empty() ? step.x0 : "",
+      " has no right-hand side. Add its file, or give --rhs or --ones")));
 }
 
 absl::Status SeriesRun::Run() {
-  if (arguments_.output == "-") session_->ReportOnStandardError();
-  auto steps = SeriesSteps::Find(arguments_.paths, session_->deadline());
+  if (!arguments_.output.empty() || session_->show() != Show::kJson) {
+    const bool is_directory = !arguments_.output.empty() && arguments_.output != "-";
+    x_.emplace(is_directory ? absl::StrCat(arguments_.output, "/x") : arguments_.output,
+               arguments_.format);
+    if (!is_directory) session_->ReportOnStandardError();
+  }
+  auto steps =
+      SeriesSteps::Find(arguments_.paths, HasCommonRhs(), [this] { return session_->deadline(); });
   if (!steps.ok()) return steps.status();
   steps_ = *std::move(steps);
-  if (absl::Status status = CheckSteps(); !status.ok()) return status;
+  if (const auto first = steps_.Await(0); !first.ok()) return first.status();
+  for (size_t index = 0; index < steps_.files().size(); ++index) {
+    if (absl::Status status = CheckStep(index); !status.ok()) return status;
+  }
   SeriesOptions options = arguments_.options;
   if (!arguments_.start.empty()) {
     options.cache = {};
@@ -74,11 +78,6 @@ absl::Status SeriesRun::Run() {
   const std::shared_ptr<Client> client(&session_->client(), [](Client*) {});
   series_.emplace(client, std::move(options), call_);
   if (arguments_.keep) series_->KeepFactor();
-  if (arguments_.output == "-") {
-    x_.emplace("-", arguments_.format);
-  } else if (!arguments_.output.empty()) {
-    x_.emplace(absl::StrCat(arguments_.output, "/x"), arguments_.format);
-  }
   absl::Status status = RunSteps();
   // Also writes the solutions before a failed step.
   if (x_) status.Update(x_->Close());
@@ -86,8 +85,12 @@ absl::Status SeriesRun::Run() {
 }
 
 absl::Status SeriesRun::RunSteps() {
-  for (size_t index = 0; index < steps_.files().size(); ++index) {
-    if (absl::Status status = RunStep(index); !status.ok()) {
+  for (size_t index = 0;; ++index) {
+    const auto more = steps_.Await(index);
+    if (more.ok() && !*more) break;
+    absl::Status status = more.ok() ? CheckStep(index) : more.status();
+    if (status.ok()) status = RunStep(index);
+    if (!status.ok()) {
       if (arguments_.keep) session_->WarnIfKept(series_->factor());
       return status;
     }

@@ -45,8 +45,9 @@ class SeriesRun {
   absl::Status Run();
 
  private:
-  // Checks the steps before the first one is sent.
-  absl::Status CheckSteps() const;
+  // Whether steps without their own right-hand side have one.
+  bool HasCommonRhs() const { return !arguments_.rhs.empty() || arguments_.ones; }
+  absl::Status CheckStep(size_t index) const;
   absl::Status RunSteps();
   absl::Status RunStep(size_t index);
   // Returns the step's files in parentheses, unless `message` names one of them.

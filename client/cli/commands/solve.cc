@@ -42,7 +42,6 @@ void AddRhsOptions(CLI::App* command, SolveArguments* arguments) {
       ->capture_default_str()
       ->needs(ones)
       ->check(InRange(int64_t{0}, int64_t{1} << 24));
-  arguments->output.is_result = true;
   AddOutputOptions(command, "the solution", &arguments->output);
   AddSolveOptions(command, &arguments->options);
   // Exactly one source of B is required. CLI11 counts options only after parsing.

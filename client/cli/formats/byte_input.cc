@@ -19,15 +19,16 @@ namespace {
 
 class FileInput : public ByteInput {
  public:
-  FileInput(int fd, std::string path, absl::Time deadline)
-      : fd_(fd), path_(std::move(path)), deadline_(deadline) {}
+  FileInput(int fd, std::string path, std::function<absl::Time()> deadline)
+      : fd_(fd), path_(std::move(path)), deadline_(std::move(deadline)) {}
   ~FileInput() override {
     if (fd_ != STDIN_FILENO) close(fd_);
   }
 
   absl::StatusOr<size_t> Read(absl::Span<std::byte> to) override {
+    const absl::Time deadline = deadline_();
     for (;;) {
-      if (absl::Status status = AwaitInput(fd_, deadline_); !status.ok()) return status;
+      if (absl::Status status = AwaitInput(fd_, deadline); !status.ok()) return status;
       const ssize_t got = read(fd_, to.data(), to.size());
       if (got >= 0) return static_cast<size_t>(got);
       if (errno != EINTR) return FileErrnoError(errno, absl::StrCat("cannot read ", path_));
@@ -37,7 +38,26 @@ class FileInput : public ByteInput {
  private:
   const int fd_;
   const std::string path_;
-  const absl::Time deadline_;
+  const std::function<absl::Time()> deadline_;
+};
+
+class JoinedInput : public ByteInput {
+ public:
+  JoinedInput(std::vector<std::byte> head, std::unique_ptr<ByteInput> rest)
+      : head_(std::move(head)), rest_(std::move(rest)) {}
+
+  absl::StatusOr<size_t> Read(absl::Span<std::byte> to) override {
+    if (at_ == head_.size()) return rest_->Read(to);
+    const size_t size = std::min(to.size(), head_.size() - at_);
+    std::copy_n(head_.data() + at_, size, to.data());
+    at_ += size;
+    return size;
+  }
+
+ private:
+  const std::vector<std::byte> head_;
+  size_t at_ = 0;
+  const std::unique_ptr<ByteInput> rest_;
 };
 
 }  // namespace
@@ -61,10 +81,18 @@ absl::Status AwaitInput(int fd, absl::Time deadline) {
 }
 
 absl::StatusOr<std::unique_ptr<ByteInput>> OpenInput(const std::string& path, absl::Time deadline) {
-  if (path == "-") return std::make_unique<FileInput>(STDIN_FILENO, "standard input", deadline);
+  if (path == "-") return StandardInput([deadline] { return deadline; });
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return FileErrnoError(errno, absl::StrCat("cannot open ", path));
-  return std::make_unique<FileInput>(fd, path, deadline);
+  return std::make_unique<FileInput>(fd, path, [deadline] { return deadline; });
+}
+
+std::unique_ptr<ByteInput> StandardInput(std::function<absl::Time()> deadline) {
+  return std::make_unique<FileInput>(STDIN_FILENO, "standard input", std::move(deadline));
+}
+
+std::unique_ptr<ByteInput> Joined(std::vector<std::byte> head, std::unique_ptr<ByteInput> rest) {
+  return std::make_unique<JoinedInput>(std::move(head), std::move(rest));
 }
 
 absl::StatusOr<std::vector<std::byte>> ReadUpTo(ByteInput* input, int64_t size) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,12 @@ class ByteInput {
 // Opens a file; "-" is standard input. FileError if it cannot be opened. A Read without data by
 // `deadline` is DEADLINE_EXCEEDED.
 absl::StatusOr<std::unique_ptr<ByteInput>> OpenInput(const std::string& path, absl::Time deadline);
+// Opens standard input. A Read without data by deadline(), which each Read calls, is
+// DEADLINE_EXCEEDED.
+std::unique_ptr<ByteInput> StandardInput(std::function<absl::Time()> deadline);
+
+// The bytes of `head`, then those of `rest`.
+std::unique_ptr<ByteInput> Joined(std::vector<std::byte> head, std::unique_ptr<ByteInput> rest);
 
 // Waits until `fd` has data or is at its end. DEADLINE_EXCEEDED after `deadline`.
 absl::Status AwaitInput(int fd, absl::Time deadline);

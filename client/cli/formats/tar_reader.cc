@@ -2,19 +2,18 @@
 
 #include "client/cli/formats/tar_reader.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "client/cli/exit_codes.h"
+#include "absl/time/time.h"
 #include "client/cli/report/text.h"
 
 namespace crout::cli {
@@ -101,43 +100,97 @@ std::optional<std::string> ExtendedValue(absl::string_view text, absl::string_vi
 
 absl::Status PassOver(absl::string_view) { return absl::OkStatus(); }
 
+absl::string_view Magic() { return {GzipInflater::kMagic.data(), GzipInflater::kMagic.size()}; }
+
 }  // namespace
+
+std::optional<bool> IsTarThatBegins(absl::Span<const std::byte> bytes) {
+  absl::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.size() < GzipInflater::kMagic.size()) return std::nullopt;
+  Block block{};
+  size_t size = std::min(text.size(), block.size());
+  if (absl::StartsWith(text, Magic())) {
+    std::string_view packed(text.data(), text.size());
+    GzipInflater inflater(std::numeric_limits<double>::infinity());
+    if (!inflater.Inflate(&packed, block, &size).ok()) return false;
+  } else {
+    std::copy_n(text.begin(), size, block.begin());
+  }
+  if (size < kMagic.begin + kMagic.size) return std::nullopt;
+  return TextOf(block, kMagic) == "ustar";
+}
 
 bool IsTar(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
-  Block block{};
-  return file != nullptr && gzread(file.get(), block.data(), kBlock) == kBlock &&
-         TextOf(block, kMagic) == "ustar";
+  const auto input = OpenInput(path, absl::InfiniteFuture());
+  if (!input.ok()) return false;
+  // Enough for the first block of a gzip with a long file name in its header.
+  const auto bytes = ReadUpTo(input->get(), int64_t{64} << 10);
+  return bytes.ok() && IsTarThatBegins(*bytes).value_or(false);
 }
 
 absl::StatusOr<TarReader> TarReader::Open(const std::string& path) {
-  errno = 0;
-  File file(gzopen(path.c_str(), "rb"), gzclose);
-  if (file == nullptr) return FileErrnoError(errno, absl::StrCat("cannot open ", path));
-  return TarReader(path, std::move(file));
+  auto input = OpenInput(path, absl::InfiniteFuture());
+  if (!input.ok()) return input.status();
+  return TarReader(path, *std::move(input));
 }
 
 absl::Status TarReader::Malformed(const std::string& why) const {
   return absl::InvalidArgumentError(absl::StrCat(path_, ": ", why));
 }
 
+absl::Status TarReader::Refill() {
+  const bool is_first = bytes_in_ == 0;
+  size_t filled = 0;
+  // The first bytes show whether the archive is gzip.
+  do {
+    const auto got = input_->Read(absl::MakeSpan(buffer_).subspan(filled));
+    if (!got.ok()) return got.status();
+    if (*got == 0) break;
+    filled += *got;
+  } while (is_first && filled < GzipInflater::kMagic.size());
+  bytes_in_ += static_cast<int64_t>(filled);
+  packed_ = {reinterpret_cast<const char*>(buffer_.data()), filled};
+  if (is_first && absl::StartsWith(packed_, Magic())) {
+    inflater_ = std::make_unique<GzipInflater>(std::numeric_limits<double>::infinity());
+    text_.resize(buffer_.size());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<absl::string_view> TarReader::ReadPiece(int64_t max_bytes) {
-  const auto size = static_cast<unsigned>(std::min<int64_t>(max_bytes, std::ssize(buffer_)));
-  const int got = gzread(file_.get(), buffer_.data(), size);
-  if (got < 0) {
-    int error = Z_OK;
-    gzerror(file_.get(), &error);
-    if (error == Z_ERRNO) return FileErrnoError(errno, absl::StrCat("cannot read ", path_));
-    return Malformed("the archive is damaged: gzip cannot unpack it");
+  if (max_bytes == 0) return absl::string_view();
+  if (packed_.empty() && bytes_in_ == 0) {
+    if (absl::Status status = Refill(); !status.ok()) return status;
   }
-  if (gztell(file_.get()) > kMaxRatio * (gzoffset(file_.get()) + kSmallArchive)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path_, ": the archive unpacks to more than ", kMaxRatio,
-                     " times its size. Unpack it and give the directory"));
+  if (inflater_ == nullptr) {
+    if (packed_.empty()) {
+      if (absl::Status status = Refill(); !status.ok()) return status;
+    }
+    const absl::string_view piece = packed_.substr(0, static_cast<size_t>(max_bytes));
+    packed_.remove_prefix(piece.size());
+    return piece;
   }
-  return absl::string_view(buffer_.data(), static_cast<size_t>(got));
+  for (;;) {
+    // Text may be pending in the inflater, so the input is only read if there is none.
+    std::string_view packed(packed_.data(), packed_.size());
+    size_t written = 0;
+    const size_t room = std::min(text_.size(), static_cast<size_t>(max_bytes));
+    if (!inflater_->Inflate(&packed, {text_.data(), room}, &written).ok()) {
+      return Malformed("the archive is damaged: gzip cannot unpack it");
+    }
+    packed_ = {packed.data(), packed.size()};
+    bytes_out_ += static_cast<int64_t>(written);
+    if (bytes_out_ > kMaxRatio * (bytes_in_ + kSmallArchive)) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(path_, ": the archive unpacks to more than ", kMaxRatio,
+                       " times its size. Unpack it and give the directory"));
+    }
+    if (written > 0) return absl::string_view(text_.data(), written);
+    if (absl::Status status = Refill(); !status.ok()) return status;
+    if (packed_.empty()) return absl::string_view();
+  }
 }
 
 absl::Status TarReader::Read(int64_t size, const std::string& name,
@@ -153,7 +206,13 @@ absl::Status TarReader::Read(int64_t size, const std::string& name,
     if (absl::Status status = take(*piece); !status.ok()) return status;
     left -= std::ssize(*piece);
   }
-  return ReadPiece((kBlock - size % kBlock) % kBlock).status();
+  for (int64_t padding = (kBlock - size % kBlock) % kBlock; padding > 0;) {
+    const auto piece = ReadPiece(padding);
+    if (!piece.ok()) return piece.status();
+    if (piece->empty()) break;
+    padding -= std::ssize(*piece);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> TarReader::ReadText(int64_t size, const std::string& name) {
@@ -179,7 +238,12 @@ absl::StatusOr<std::optional<std::string>> TarReader::Next() {
     Block block;
     std::memcpy(block.data(), header->data(), block.size());
     if (std::all_of(block.begin(), block.end(), [](char c) { return c == '\0'; })) {
-      return std::optional<std::string>();
+      // The end of gzip has a checksum.
+      for (;;) {
+        const auto piece = ReadPiece(std::ssize(buffer_));
+        if (!piece.ok()) return piece.status();
+        if (piece->empty()) return std::optional<std::string>();
+      }
     }
     const auto size = NumberOf(block, kSize);
     if (!ChecksumHolds(block) || !size) return Malformed("a header of the archive is damaged");

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "client/cli/exit_codes.h"
-#include "client/cli/formats/byte_input.h"
 
 namespace crout::cli {
 namespace {
@@ -40,13 +39,15 @@ std::string PathOf(const TemporaryFile& file) {
 }
 
 absl::StatusOr<TemporaryFile> CopyOfStandardInput(absl::Time deadline) {
+  return CopyOf(StandardInput([deadline] { return deadline; }).get());
+}
+
+absl::StatusOr<TemporaryFile> CopyOf(ByteInput* input) {
   auto file = NewTemporaryFile();
   if (!file.ok()) return file.status();
-  const auto input = OpenInput("-", deadline);
-  if (!input.ok()) return input.status();
   std::vector<std::byte> buffer(kPiece);
   for (;;) {
-    const auto got = (*input)->Read(absl::MakeSpan(buffer));
+    const auto got = input->Read(absl::MakeSpan(buffer));
     if (!got.ok()) return got.status();
     if (*got == 0) return file;
     absl::Status written = Write(*file, {reinterpret_cast<const char*>(buffer.data()), *got});

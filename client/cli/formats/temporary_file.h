@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/cli/formats/byte_input.h"
 
 namespace crout::cli {
 
@@ -32,6 +33,8 @@ std::string PathOf(const TemporaryFile& file);
 // Copies standard input to a file, for formats that are read more than once or from the end.
 // FileError if it cannot be read or stored; DEADLINE_EXCEEDED if it has no data by `deadline`.
 absl::StatusOr<TemporaryFile> CopyOfStandardInput(absl::Time deadline);
+// The same for any input. Errors of `input`, or a FileError.
+absl::StatusOr<TemporaryFile> CopyOf(ByteInput* input);
 
 // Passes the whole `file` to `take`, in pieces. FileError if it cannot be read; otherwise the first
 // error of `take`.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -14,9 +15,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/types/span.h"
@@ -96,33 +100,80 @@ absl::StatusOr<std::vector<std::string>> FilesIn(const std::string& directory) {
   return files;
 }
 
-absl::StatusOr<std::vector<StepFiles>> StepsIn(const std::string& directory) {
-  const auto files = FilesIn(directory);
-  if (!files.ok()) return files.status();
-  std::map<std::string, StepFiles> steps;
-  for (const std::string& file : *files) {
-    const std::string whole = fs::path(file).filename().string();
-    absl::string_view name = whole;
-    if (!StripMatrixEnding(&name)) continue;
-    const StepName read = Read(name);
-    const auto [what, place] = PlaceOf(read.word, &steps[read.step]);
-    if (!place->empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(*place, " and ", file, " are both the ", what,
-                                                     " of step '", read.step, "'"));
-    }
-    *place = file;
+// Adds a file to its step. Returns the name of the step; empty if the file has no matrix's name.
+absl::StatusOr<std::optional<std::string>> AddFile(const std::string& file,
+                                                   std::map<std::string, StepFiles>* steps) {
+  const std::string whole = fs::path(file).filename().string();
+  absl::string_view name = whole;
+  if (!StripMatrixEnding(&name)) return std::optional<std::string>();
+  StepName read = Read(name);
+  const auto [what, place] = PlaceOf(read.word, &(*steps)[read.step]);
+  if (!place->empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(*place, " and ", file, " are both the ", what, " of step '", read.step, "'"));
   }
-  if (steps.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory,
-        " has no step files such as A_000.mtx and b_000.npy (`croutctl series --help`)"));
-  }
+  *place = file;
+  return std::optional(std::move(read.step));
+}
+
+// Appends the steps, sorted by name, to `files` at the index `at`.
+absl::Status InsertSorted(std::map<std::string, StepFiles> steps, size_t at,
+                          std::vector<StepFiles>* files) {
   std::vector<StepFiles> sorted;
-  for (auto& [name, files_of_step] : steps) {
-    if (absl::Status status = Check(files_of_step); !status.ok()) return status;
-    sorted.push_back(std::move(files_of_step));
+  for (auto& [name, step] : steps) {
+    if (absl::Status status = Check(step); !status.ok()) return status;
+    sorted.push_back(std::move(step));
   }
-  return sorted;
+  files->insert(files->begin() + static_cast<std::ptrdiff_t>(at), sorted.begin(), sorted.end());
+  return absl::OkStatus();
+}
+
+absl::Status NoSteps(const std::string& directory) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      directory, " has no step files such as A_000.mtx and b_000.npy (`croutctl series --help`)"));
+}
+
+// Unpacks the member `name` of an archive, which is next in `tar`, into `directory`. Its path in
+// the archive is ignored. Returns the path of the file; empty if it has no matrix's name.
+absl::StatusOr<std::string> Unpack(const std::string& name, const std::string& directory,
+                                   TarReader* tar) {
+  const std::string to = absl::StrCat(directory, "/", fs::path(name).filename().string());
+  absl::string_view stem = to;
+  if (!StripMatrixEnding(&stem)) return std::string();
+  std::error_code error;
+  if (fs::exists(to, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(to, " is in the archive twice. Remove one of them"));
+  }
+  std::ofstream file(to, std::ios::binary);
+  absl::Status read = tar->Read([&](absl::string_view piece) {
+    file.write(piece.data(), std::ssize(piece));
+    return absl::OkStatus();
+  });
+  if (!read.ok()) return read;
+  file.close();
+  if (!file) return FileError(absl::StrCat("cannot unpack ", to));
+  return to;
+}
+
+// The name of step `number` with at least `digits` digits.
+std::string NameOfStep(size_t number, size_t digits) {
+  return absl::StrFormat("%0*d", static_cast<int>(digits), number);
+}
+
+// Whether the step `name` precedes step `number`: by its number or, if it has none, by its name.
+bool IsBefore(const std::string& name, size_t number, size_t digits) {
+  size_t given = 0;
+  return absl::SimpleAtoi(name, &given) ? given < number : name < NameOfStep(number, digits);
+}
+
+// Number of digits in the name of step 0; 0 if there is no such step yet.
+size_t DigitsOfZero(const std::map<std::string, StepFiles>& steps) {
+  // Names of zeros are the first in the order of names, after the empty name.
+  for (const auto& [name, step] : steps) {
+    if (!name.empty() && absl::c_all_of(name, [](char c) { return c == '0'; })) return name.size();
+  }
+  return 0;
 }
 
 absl::StatusOr<MatrixChange> ReadValues(const std::string& path, Dtype dtype,
@@ -216,12 +267,13 @@ std::vector<std::string> ChangeFiles::paths() const {
 }
 
 absl::StatusOr<SeriesSteps> SeriesSteps::Find(const std::vector<std::string>& paths,
-                                              absl::Time deadline) {
+                                              bool has_common_rhs,
+                                              std::function<absl::Time()> deadline) {
   SeriesSteps steps;
+  steps.has_common_rhs_ = has_common_rhs;
   for (const std::string& path : paths) {
     absl::Status status = steps.Add(path, deadline);
-    if (IsFileError(status)) return FileError(steps.Shown(status.message()));
-    if (!status.ok()) return absl::Status(status.code(), steps.Shown(status.message()));
+    if (!status.ok()) return steps.Shown(status);
   }
   return steps;
 }
@@ -230,58 +282,129 @@ std::string SeriesSteps::Shown(absl::string_view text) const {
   return absl::StrReplaceAll(text, names_);
 }
 
-absl::Status SeriesSteps::Add(const std::string& path, absl::Time deadline) {
-  std::string file = path;
-  if (path == "-") {
-    auto copy = CopyOfStandardInput(deadline);
-    if (!copy.ok()) return copy.status();
-    file = PathOf(*copy);
-    names_.emplace_back(file, kStandardInput);
-    copies_.push_back(*std::move(copy));
-  }
+absl::Status SeriesSteps::Shown(const absl::Status& status) const {
+  const std::string message = Shown(status.message());
+  return IsFileError(status) ? FileError(message) : absl::Status(status.code(), message);
+}
+
+absl::Status SeriesSteps::Add(const std::string& path,
+                              const std::function<absl::Time()>& deadline) {
+  if (path == "-") return AddStandardInput(deadline);
   std::error_code error;
-  if (fs::is_directory(file, error)) return AddDirectory(file);
-  if (IsTar(file)) return AddTar(file, path == "-" ? kStandardInput : path);
-  files_.push_back({file, "", {}, ""});
+  if (fs::is_directory(path, error)) return AddDirectory(path);
+  if (IsTar(path)) return AddTar(path, path);
+  files_.push_back({path, "", {}, ""});
+  return absl::OkStatus();
+}
+
+absl::Status SeriesSteps::AddStandardInput(const std::function<absl::Time()>& deadline) {
+  auto input = StandardInput(deadline);
+  std::vector<std::byte> head(size_t{64} << 10);
+  size_t filled = 0;
+  std::optional<bool> is_tar;
+  while (!is_tar && filled < head.size()) {
+    const auto got = input->Read(absl::MakeSpan(head).subspan(filled));
+    if (!got.ok()) return got.status();
+    if (*got == 0) break;
+    filled += *got;
+    is_tar = IsTarThatBegins(absl::MakeConstSpan(head).first(filled));
+  }
+  head.resize(filled);
+  input = Joined(std::move(head), std::move(input));
+  if (is_tar.value_or(false)) {
+    auto directory = NewDirectory(kStandardInput);
+    if (!directory.ok()) return directory.status();
+    arriving_ = {TarReader(kStandardInput, std::move(input)), *std::move(directory), files_.size()};
+    return absl::OkStatus();
+  }
+  auto copy = CopyOf(input.get());
+  if (!copy.ok()) return copy.status();
+  files_.push_back({PathOf(*copy), "", {}, ""});
+  names_.emplace_back(files_.back().matrix, kStandardInput);
+  copies_.push_back(*std::move(copy));
   return absl::OkStatus();
 }
 
 absl::Status SeriesSteps::AddDirectory(const std::string& directory) {
-  const auto found = StepsIn(directory);
-  if (found.ok()) files_.insert(files_.end(), found->begin(), found->end());
-  return found.status();
+  const auto files = FilesIn(directory);
+  if (!files.ok()) return files.status();
+  NamedSteps steps;
+  for (const std::string& file : *files) {
+    if (const auto added = AddFile(file, &steps); !added.ok()) return added.status();
+  }
+  if (steps.empty()) return NoSteps(directory);
+  return InsertSorted(std::move(steps), files_.size(), &files_);
 }
 
-absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& name) {
+absl::StatusOr<std::string> SeriesSteps::NewDirectory(const std::string& name) {
   auto directory = TemporaryDirectory::Make();
   if (!directory.ok()) return directory.status();
   const std::string& unpacked = unpacked_.emplace_back(*std::move(directory)).path();
   names_.emplace_back(absl::StrCat(unpacked, "/"), absl::StrCat(name, ":"));
   names_.emplace_back(unpacked, name);
+  return unpacked;
+}
+
+absl::Status SeriesSteps::AddTar(const std::string& path, const std::string& name) {
+  const auto directory = NewDirectory(name);
+  if (!directory.ok()) return directory.status();
   auto tar = TarReader::Open(path);
   if (!tar.ok()) return tar.status();
   for (;;) {
     const auto member = tar->Next();
     if (!member.ok()) return member.status();
-    if (!member->has_value()) return AddDirectory(unpacked);
-    // The member is unpacked into this directory; its path in the archive is ignored.
-    const std::string to = absl::StrCat(unpacked, "/", fs::path(**member).filename().string());
-    absl::string_view stem = to;
-    if (!StripMatrixEnding(&stem)) continue;
-    std::error_code error;
-    if (fs::exists(to, error)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(to, " is in the archive twice. Remove one of them"));
-    }
-    std::ofstream file(to, std::ios::binary);
-    absl::Status read = tar->Read([&](absl::string_view piece) {
-      file.write(piece.data(), std::ssize(piece));
-      return absl::OkStatus();
-    });
-    if (!read.ok()) return read;
-    file.close();
-    if (!file) return FileError(absl::StrCat("cannot unpack ", to));
+    if (!member->has_value()) return AddDirectory(*directory);
+    if (const auto file = Unpack(**member, *directory, &*tar); !file.ok()) return file.status();
   }
+}
+
+absl::StatusOr<bool> SeriesSteps::Await(size_t index) {
+  while (arriving_ && index >= arriving_->at) {
+    if (absl::Status status = ReadArriving(); !status.ok()) return Shown(status);
+  }
+  return index < files_.size();
+}
+
+absl::Status SeriesSteps::ReadArriving() {
+  Arriving& arriving = *arriving_;
+  const auto member = arriving.tar.Next();
+  if (!member.ok()) return member.status();
+  if (!member->has_value()) {
+    if (arriving.steps.empty() && arriving.found == 0) return NoSteps(arriving.directory);
+    absl::Status status = InsertSorted(std::move(arriving.steps), arriving.at, &files_);
+    arriving_.reset();
+    return status;
+  }
+  const auto file = Unpack(**member, arriving.directory, &arriving.tar);
+  if (!file.ok() || file->empty()) return file.status();
+  const auto name = AddFile(*file, &arriving.steps);
+  if (!name.ok()) return name.status();
+  if (arriving.found > 0 && IsBefore(**name, arriving.found, arriving.digits)) {
+    if (arriving.steps[**name].x0 == *file) {
+      arriving.steps.erase(**name);
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        *file,
+        " arrived after its step was solved. Place the files of a step before the next "
+        "step, or give the archive as a file"));
+  }
+  for (;;) {
+    const size_t digits = arriving.found > 0 ? arriving.digits : DigitsOfZero(arriving.steps);
+    const auto next = arriving.steps.find(NameOfStep(arriving.found, digits));
+    if (digits == 0 || next == arriving.steps.end() || !IsComplete(next->second)) {
+      return absl::OkStatus();
+    }
+    arriving.digits = digits;
+    ++arriving.found;
+    files_.insert(files_.begin() + static_cast<std::ptrdiff_t>(arriving.at++), next->second);
+    arriving.steps.erase(next);
+  }
+}
+
+bool SeriesSteps::IsComplete(const StepFiles& step) const {
+  const bool has_matrix = !step.matrix.empty() || !step.change.paths().empty();
+  return has_matrix && (has_common_rhs_ || !step.rhs.empty()) && Check(step).ok();
 }
 
 absl::StatusOr<MatrixChange> ReadChange(const ChangeFiles& files, Dtype dtype,

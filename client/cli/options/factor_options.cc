@@ -96,12 +96,12 @@ void AddMethodParameters(CLI::App* app, FactorOptions* options) {
 }  // namespace
 
 std::string OutputArgument::PathIn(const Session& session) const {
-  return path.empty() && is_result && session.show() != Show::kJson ? "-" : path;
+  return path.empty() && session.show() != Show::kJson ? "-" : path;
 }
 
 std::string OutputArgument::Destination(const Session& session) const {
   const std::string target = PathIn(session);
-  if (target.empty()) return "not written; name a file with --output";
+  if (target.empty()) return "not written";
   return target == "-" ? "on standard output" : absl::StrCat("in ", Printable(target));
 }
 
@@ -124,13 +124,10 @@ void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
 
 void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output) {
   BeginSection(app, "Output");
-  const char* const unnamed =
-      output->is_result ? " [default: -; with --json, nothing is written]" : "";
   app->add_option("-o,--output", output->path,
                   absl::StrCat("Write ", what,
                                " to this file; -: to standard output, with the report on standard "
-                               "error",
-                               unnamed))
+                               "error [default: -; with --json, nothing is written]"))
       ->type_name("FILE|-");
   AddFormatOption(
       app, {FileFormat::kMatrixMarket, FileFormat::kNpy, FileFormat::kNpz, FileFormat::kText},

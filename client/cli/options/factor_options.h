@@ -23,13 +23,11 @@ struct MatrixArgument {
   std::optional<Dtype> dtype;  // unset: the type of the file
 };
 
-// Destination of a returned matrix.
+// Destination of a returned matrix. Without a path the matrix is written to standard output, except
+// with --json, whose object is there; the matrix is then discarded.
 struct OutputArgument {
   std::string path;
   std::optional<FileFormat> format;  // unset: by the name's ending
-  // Without a path: whether the matrix is written to standard output, except with --json, whose
-  // object is there. Otherwise it is discarded.
-  bool is_result = false;
 
   // If the matrix is written to standard output, the session reports on standard error.
   ArrayFileSink Open(Session* session) const;
@@ -59,8 +57,7 @@ void AddSolveOptions(CLI::App* app, SolveOptions* options);
 // Adds --format, one of `formats`.
 void AddFormatOption(CLI::App* app, std::initializer_list<FileFormat> formats,
                      std::function<void(FileFormat)> set, const std::string& description);
-// Adds -o and --format; `what` names the output in the help, such as "X". Reads
-// `output->is_result`.
+// Adds -o and --format; `what` names the output in the help, such as "X".
 void AddOutputOptions(CLI::App* app, const std::string& what, OutputArgument* output);
 
 }  // namespace crout::cli

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <utility>
 
@@ -14,9 +15,15 @@
 namespace crout::cli {
 
 ArrayFiles::ArrayFiles(std::string prefix, FileFormat format)
-    : prefix_(std::move(prefix)), format_(in_archive() ? FileFormat::kNpy : format) {}
+    : prefix_(prefix.empty() && format == FileFormat::kNpz ? "-" : std::move(prefix)),
+      format_(in_archive() ? FileFormat::kNpy : format) {}
 
 absl::StatusOr<std::string> ArrayFiles::Add(const std::string& part) {
+  if (prefix_.empty()) {
+    if (!names_.empty() && format_ == FileFormat::kText) std::cout << "\n";
+    names_.push_back(part);
+    return std::string("-");
+  }
   if (!in_archive()) {
     names_.push_back(absl::StrCat(prefix_, "_", part, ".", NameOf(format_)));
     return names_.back();

@@ -21,12 +21,14 @@
 namespace crout::cli {
 
 // Files PREFIX_PART.FORMAT. The prefix "-" selects one .npz archive on standard output, with arrays
-// PART; `format` is then ignored.
+// PART; `format` is then ignored. The prefix "" selects standard output for the parts, one after
+// the other; parts in text are separated by an empty line. As .npz they are in one archive.
 class ArrayFiles {
  public:
   ArrayFiles(std::string prefix, FileFormat format);
 
   bool in_archive() const { return prefix_ == "-"; }
+  bool on_standard_output() const { return prefix_.empty() || in_archive(); }
   FileFormat format() const { return format_; }  // format of each part; .npy in an archive
 
   // Return the path of a part, or a writer for it. Each part has one call of either. FileError if
@@ -36,7 +38,7 @@ class ArrayFiles {
   // Writes a vector as a part: an array of one dimension in NumPy's formats, otherwise a column.
   absl::Status WriteVector(const std::string& part, Element element,
                            absl::Span<const std::byte> elements);
-  // Names of the parts, as files or in the archive, in the order of Add().
+  // Names of the parts, as files or otherwise as given, in the order of Add().
   const std::vector<std::string>& names() const { return names_; }
 
   // Appends the written parts to the archive. Until then each part is an open file. FileError.

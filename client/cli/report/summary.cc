@@ -178,7 +178,7 @@ std::string SummaryOf(const SolveResult& result, const std::string& destination,
 std::string BatchSummaryOf(const SolveResult& result, const std::vector<std::string>& files) {
   const BatchSolveInfo batch = result.batch.value_or(BatchSolveInfo());
   const auto systems = static_cast<int64_t>(result.systems.info.size());
-  const std::string written = files.empty()       ? "not written; name files with --output"
+  const std::string written = files.empty()       ? "not written"
                               : files.size() == 1 ? files[0]
                                                   : absl::StrCat(files[0], " to ", files.back());
   return FormatLines(

@@ -48,6 +48,15 @@ TEST_F(CroutctlBatchTest, FactorsSolvesAndDownloadsMembers) {
   EXPECT_FALSE(chosen.contains("backward_error"));
   EXPECT_THAT(ArrayValues(list + "_1.mtx"), ::testing::ElementsAre(2, 0.5));
 
+  const Finished printed = daemon_.Ctl({"solve-batch", "elements", rhs3_, rhs1_, "--format=txt"});
+  EXPECT_EQ(printed.exit_code, 0) << printed.errors;
+  EXPECT_EQ(printed.output, "1\n1\n1\n\n2 0.5\n");
+  EXPECT_THAT(printed.errors, ::testing::HasSubstr("on standard output\n"));
+  const Finished archive = daemon_.Ctl({"solve-batch", "elements", rhs3_, rhs1_, "--format=npz"});
+  EXPECT_THAT(archive.output, ::testing::StartsWith("PK"));
+  EXPECT_THAT(archive.errors, ::testing::HasSubstr("x_0 to x_1\n"));
+  EXPECT_FALSE(RunJson({"solve-batch", "elements", "--ones"})["systems"][0].contains("file"));
+
   const std::string parts = directory_.File("lu");
   const Json got = RunJson({"download", "elements", "--member=0", "-o", parts});
   EXPECT_EQ(got["member"], 0);

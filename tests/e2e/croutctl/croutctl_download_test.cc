@@ -64,8 +64,8 @@ TEST_F(CroutctlTest, RrefWarnsIfTheRankIsInDoubt) {
   EXPECT_EQ(rref.exit_code, 22);
   EXPECT_THAT(rref.errors,
               ::testing::HasSubstr("warning: the rank and the echelon form may be wrong"));
-  EXPECT_THAT(rref.output, ::testing::HasSubstr("least_pivot "));
-  EXPECT_THAT(rref.output, ::testing::HasSubstr("poor_echelon_form"));
+  EXPECT_THAT(rref.errors, ::testing::HasSubstr("least_pivot "));
+  EXPECT_THAT(rref.errors, ::testing::HasSubstr("poor_echelon_form"));
 }
 
 TEST_F(CroutctlTest, GetWritesFactorsThatMultiplyBack) {

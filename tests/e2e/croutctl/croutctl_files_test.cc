@@ -157,6 +157,20 @@ TEST_F(CroutctlTest, StandardOutputTakesTheMatrixAndStandardErrorTheReport) {
   EXPECT_EQ(full.exit_code, 19);
 }
 
+TEST_F(CroutctlTest, AMatrixWithoutAFileIsPrinted) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"rref", matrix_}, {"schur", matrix_, "--leading-order=2"}}) {
+    std::vector<std::string> named = arguments;
+    named.insert(named.end(), {"-o", "-"});
+    const Finished printed = daemon_.Ctl(arguments);
+    EXPECT_EQ(printed.exit_code, 0) << printed.errors;
+    EXPECT_EQ(printed.output, daemon_.Ctl(named).output);
+    EXPECT_THAT(printed.output, ::testing::StartsWith("%%MatrixMarket matrix array real"));
+    EXPECT_THAT(printed.errors, ::testing::HasSubstr("on standard output\n"));
+    EXPECT_TRUE(RunJson(arguments).is_object()) << "with --json no matrix is printed";
+  }
+}
+
 TEST_F(CroutctlTest, FilesThatCannotBeWrittenAreNotNotFound) {
   const Finished finished = daemon_.Ctl({"lu", matrix_, "--ones", "-o", "/no/such/x.mtx"});
   EXPECT_EQ(finished.exit_code, 19);

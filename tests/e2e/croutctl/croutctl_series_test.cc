@@ -44,6 +44,17 @@ class CroutctlSeriesTest : public CroutctlTest {
     return steps;
   }
   size_t Factors() { return RunJson({"list"})["factors"].size(); }
+  // Returns a tar of these files of steps_, in this order, without the zeros at its end.
+  std::string TarOf(const std::vector<std::string>& names) {
+    const std::string tar = directory_.File("part.tar");
+    std::vector<std::string> command = {"/bin/tar", "--format=ustar", "-C", steps_, "-cf", tar};
+    command.insert(command.end(), names.begin(), names.end());
+    EXPECT_EQ(RunToEnd(command).exit_code, 0);
+    std::string bytes = ReadFile(tar);
+    bytes.resize(bytes.find_last_not_of('\0') + 1);
+    bytes.resize((bytes.size() + 511) / 512 * 512);
+    return bytes;
+  }
 
   const std::string steps_ = directory_.File("steps");
   const std::string x_ = directory_.File("x");
@@ -106,6 +117,68 @@ TEST_F(CroutctlSeriesTest, StandardInputIsATarAndStandardOutputAnArchive) {
   EXPECT_THAT(daemon_.Ctl({"lu", identity, archive + ":x_002"}).errors,
               HasSubstr("has x_000, x_001, x_003, but no x_002"));
   EXPECT_EQ(Series({tar, "--ones"})[3]["matrix"], tar + ":A_3.txt");
+}
+
+// The second matrix is only sent when the first solution has been written.
+TEST_F(CroutctlSeriesTest, StepsOfATarAreSolvedAsTheyArrive) {
+  for (int i = 0; i < 3; ++i) {
+    WriteDiagonal(absl::StrCat("A_", i, ".txt"), 1 << i);
+    WriteSide(absl::StrCat("b_", i, ".mtx"), 4);
+    WriteSide(absl::StrCat("x0_", i, ".mtx"), 1);
+  }
+  const std::string pipe = directory_.File("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  Process series(daemon_.CtlCommand({"series", "-", "-o", x_, "--format=txt"}), pipe);
+  std::ofstream tar(pipe, std::ios::binary);
+  // Waits until X of a step has been written, or the process has ended.
+  const auto expect_written = [&](int step, const std::string& x) {
+    const std::string file = absl::StrCat(x_, "/x_00", step, ".txt");
+    EXPECT_TRUE(Eventually([&] { return ReadFile(file) == x || !series.running(); }));
+    ASSERT_EQ(ReadFile(file), x) << series.Errors();
+  };
+  tar << TarOf({"A_0.txt", "b_0.mtx"}) << std::flush;
+  ASSERT_NO_FATAL_FAILURE(expect_written(0, "4\n4\n"));
+  tar << TarOf({"x0_0.mtx", "x0_1.mtx", "b_1.mtx", "A_1.txt"}) << std::flush;  // x0_0 is ignored
+  ASSERT_NO_FATAL_FAILURE(expect_written(1, "2\n2\n"));
+  tar << TarOf({"b_2.mtx"}) << std::string(1024, '\0');  // with the matrix of the step before
+  tar.close();
+  EXPECT_EQ(series.Wait(), 0) << series.Errors();
+  EXPECT_EQ(ReadFile(x_ + "/x_002.txt"), "2\n2\n");
+}
+
+TEST_F(CroutctlSeriesTest, StepsOfATarMayArriveInAnyOrder) {
+  for (int i = 0; i < 4; ++i) WriteDiagonal(absl::StrCat("A_", i, ".txt"), 1 << i);
+  const std::string tar = directory_.File("steps.tar");
+  const auto matrices = [&](const std::vector<std::string>& names) {
+    WriteFile(tar, TarOf(names) + std::string(1024, '\0'));
+    const Finished finished = RunPiped(tar, {"series", "-", "--ones", "--json"});
+    EXPECT_EQ(finished.exit_code, 0) << finished.errors;
+    std::string order;
+    std::istringstream lines(finished.output);
+    for (std::string line; std::getline(lines, line);) {
+      order += Json::parse(line)["matrix"].get<std::string>().substr(17, 1);  // "standard input:A_"
+    }
+    return order;
+  };
+  EXPECT_EQ(matrices({"A_2.txt", "A_0.txt", "A_3.txt", "A_1.txt"}), "0123");
+  EXPECT_EQ(matrices({"A_3.txt", "A_2.txt", "A_1.txt"}), "123") << "the numbers begin with 1";
+  WriteSide("b_0.mtx", 1);
+  WriteFile(tar, TarOf({"A_0.txt", "A_1.txt", "b_0.mtx"}));
+  const Finished late = RunPiped(tar, {"series", "-", "--ones"});
+  EXPECT_EQ(late.exit_code, 12);
+  EXPECT_THAT(late.errors, HasSubstr("standard input:b_0.mtx arrived after its step was solved"));
+}
+
+TEST_F(CroutctlSeriesTest, SolutionsWithoutAFileArePrinted) {
+  WriteDiagonal("A_0.txt", 2);
+  WriteDiagonal("A_1.txt", 4);
+  const Finished text = daemon_.Ctl({"series", steps_, "--ones", "--format=txt"});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+  EXPECT_EQ(text.output, "0.5\n0.5\n\n0.25\n0.25\n");
+  EXPECT_THAT(text.errors, StartsWith("step  strategy"));
+  EXPECT_THAT(daemon_.Ctl({"series", steps_, "--ones"}).output,
+              StartsWith("%%MatrixMarket matrix array real general\n2 1\n0.5\n0.5\n%%Matrix"));
+  EXPECT_THAT(daemon_.Ctl({"series", steps_, "--ones", "--format=npz"}).output, StartsWith("PK"));
 }
 
 TEST_F(CroutctlSeriesTest, StandardInputIsOneMatrixToo) {
