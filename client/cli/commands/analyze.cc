@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -270,7 +271,13 @@ void AddAnalyzeCommand(CLI::App* app, Session* session) {
           "--plot", arguments->plot,
           "Draw the patterns of the matrix and of L and U, and the tree of fronts, in this "
           "SVG file")
-      ->type_name("FILE");
+      ->check(CLI::Validator(
+          [](const std::string& name) {
+            return absl::EndsWith(name, ".svg")
+                       ? std::string()
+                       : absl::StrCat("'", name, "' does not end in .svg, the only format");
+          },
+          "FILE.svg"));
 }
 
 }  // namespace crout::cli

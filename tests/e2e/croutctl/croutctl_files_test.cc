@@ -267,6 +267,9 @@ TEST_F(CroutctlTest, AnalyzeNeedsNoServer) {
   EXPECT_THAT(ReadFile(picture), ::testing::StartsWith("<svg "));
   EXPECT_THAT(ReadFile(picture), ::testing::HasSubstr(">A: 50 x 50, 148 nonzeros<"));
   EXPECT_EQ(analyze({arrow, "--plot=" + directory_.File("none/arrow.svg")}).exit_code, 19);
+  const Finished png = analyze({arrow, "--plot=" + directory_.File("arrow.png")});
+  EXPECT_EQ(png.exit_code, 2);
+  EXPECT_THAT(png.errors, ::testing::HasSubstr("does not end in .svg"));
   // The analysis cannot detect that this matrix is singular, because it is not structurally
   // singular.
   const std::string ones = directory_.File("ones.txt");
