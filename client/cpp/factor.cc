@@ -67,11 +67,11 @@ absl::StatusOr<Factor> Factor::Attach(std::shared_ptr<Client> client,
     return absl::NotFoundError(
         absl::StrCat("no factor is named '", handle_or_name, "': factor the matrix again"));
   }
-  auto hold = std::make_shared<const HeldFactor>(std::move(client), found->handle);
+  auto hold = std::make_shared<HeldFactor>(std::move(client), found->handle);
   return Factor(std::move(hold), *std::move(found));
 }
 
-Factor::Factor(std::shared_ptr<const HeldFactor> hold, FactorDescription description)
+Factor::Factor(std::shared_ptr<HeldFactor> hold, FactorDescription description)
     : hold_(std::move(hold)), description_(std::move(description)) {}
 
 Factor& Factor::operator=(Factor&& other) noexcept {
@@ -96,7 +96,7 @@ absl::Status Factor::lease_status() const {
 
 std::string Factor::handle() const { return hold_ == nullptr ? std::string() : hold_->handle(); }
 
-absl::StatusOr<SolveResult> Factor::SolveWith(const HeldFactor* hold, const MatrixSource& rhs,
+absl::StatusOr<SolveResult> Factor::SolveWith(HeldFactor* hold, const MatrixSource& rhs,
                                               const SolveOptions& options, MatrixSink* x,
                                               const CallOptions& call) {
   absl::StatusOr<SolveResult> result;
@@ -167,7 +167,7 @@ absl::Status Factor::Release(const CallOptions& call) {
     return HeldFactor::Use(nullptr, call,
                            [](const std::string&, const CallOptions&) { return absl::OkStatus(); });
   }
-  const std::shared_ptr<const HeldFactor> hold = std::exchange(hold_, nullptr);
+  const std::shared_ptr<HeldFactor> hold = std::exchange(hold_, nullptr);
   description_ = {};
   hold->Drop();
   return hold->client().Release(hold->handle(), call);

@@ -170,16 +170,16 @@ absl::Status HeldFactor::Check(const CacheOptions& cache) {
   return absl::InvalidArgumentError("a request_id needs a lease: set cache.lease");
 }
 
-absl::StatusOr<std::shared_ptr<const HeldFactor>> HeldFactor::Hold(std::shared_ptr<Client> client,
-                                                                   const FactorDescription& made,
-                                                                   const CacheOptions& cache,
-                                                                   const CallOptions& call) {
+absl::StatusOr<std::shared_ptr<HeldFactor>> HeldFactor::Hold(std::shared_ptr<Client> client,
+                                                             const FactorDescription& made,
+                                                             const CacheOptions& cache,
+                                                             const CallOptions& call) {
   const absl::Duration wanted = cache.lease;
   // Both times are from the server's clock, which may differ from the local one.
   const absl::Duration granted = made.lease_expire_time.value_or(absl::UnixEpoch()) -
                                  made.create_time.value_or(absl::UnixEpoch());
-  auto hold = std::make_shared<const HeldFactor>(std::move(client), made.handle,
-                                                 wanted == absl::ZeroDuration() ? granted : wanted);
+  auto hold = std::make_shared<HeldFactor>(std::move(client), made.handle,
+                                           wanted == absl::ZeroDuration() ? granted : wanted);
   if (cache.request_id.empty()) return hold;
   const auto renewed = hold->client().Renew(hold->handle(), wanted, call);
   if (!renewed.ok()) return renewed.status();
@@ -196,7 +196,7 @@ absl::Status HeldFactor::LeaseStatus() const {
   return now.lease != nullptr ? client_->leases_->StatusOf(*now.lease) : absl::OkStatus();
 }
 
-void HeldFactor::SetOrigin(FactorOrigin origin) const {
+void HeldFactor::SetOrigin(FactorOrigin origin) {
   std::lock_guard lock(mutex_);
   origin_ = std::move(origin);
 }
@@ -207,7 +207,7 @@ bool HeldFactor::has_origin() const {
 }
 
 absl::Status HeldFactor::Use(
-    const HeldFactor* hold, const CallOptions& call,
+    HeldFactor* hold, const CallOptions& call,
     absl::FunctionRef<absl::Status(const std::string& handle, const CallOptions& call)> use) {
   if (hold == nullptr) {
     return absl::FailedPreconditionError(
@@ -231,7 +231,7 @@ absl::Status HeldFactor::Use(
   }
 }
 
-absl::Status HeldFactor::MakeAgain(const std::string& lost, const CallOptions& call) const {
+absl::Status HeldFactor::MakeAgain(const std::string& lost, const CallOptions& call) {
   std::optional<FactorOrigin> origin;
   {
     std::lock_guard lock(mutex_);
@@ -256,7 +256,7 @@ absl::Status HeldFactor::MakeAgain(const std::string& lost, const CallOptions& c
   return client_->Release(made->handle, call);
 }
 
-void HeldFactor::Drop() const {
+void HeldFactor::Drop() {
   std::lock_guard lock(mutex_);
   dropped_ = true;
   if (current_.lease != nullptr) client_->leases_->Drop(current_.lease);

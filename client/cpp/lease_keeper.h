@@ -100,10 +100,10 @@ class HeldFactor {
   // Holds the factor that a call with `cache` (already checked) has made. With a request_id the
   // factor may be older and have another lease; it is then renewed, and the error of the renewal is
   // returned.
-  static absl::StatusOr<std::shared_ptr<const HeldFactor>> Hold(std::shared_ptr<Client> client,
-                                                                const FactorDescription& made,
-                                                                const CacheOptions& cache,
-                                                                const CallOptions& call);
+  static absl::StatusOr<std::shared_ptr<HeldFactor>> Hold(std::shared_ptr<Client> client,
+                                                          const FactorDescription& made,
+                                                          const CacheOptions& cache,
+                                                          const CallOptions& call);
 
   // Renews the lease while the object lives.
   HeldFactor(std::shared_ptr<Client> client, std::string handle, absl::Duration lease);
@@ -121,7 +121,7 @@ class HeldFactor {
 
   absl::Status LeaseStatus() const;
   // Sets the matrix from which a lost factor is made again. Requires renews().
-  void SetOrigin(FactorOrigin origin) const;
+  void SetOrigin(FactorOrigin origin);
   // Whether SetOrigin was called.
   bool has_origin() const;
 
@@ -129,10 +129,10 @@ class HeldFactor {
   // after LeaseKeeper::Confirm. If the server has lost the factor and there is an origin, makes it
   // again and repeats the call. FAILED_PRECONDITION if `hold` is null.
   static absl::Status Use(
-      const HeldFactor* hold, const CallOptions& call,
+      HeldFactor* hold, const CallOptions& call,
       absl::FunctionRef<absl::Status(const std::string& handle, const CallOptions& call)> use);
   // Stops the renewals.
-  void Drop() const;
+  void Drop();
 
  private:
   struct Current {
@@ -145,14 +145,14 @@ class HeldFactor {
     return current_;
   }
   // Makes the factor again, unless another thread has already replaced the handle `lost`.
-  absl::Status MakeAgain(const std::string& lost, const CallOptions& call) const;
+  absl::Status MakeAgain(const std::string& lost, const CallOptions& call);
 
   const std::shared_ptr<Client> client_;
-  absl::Duration lease_length_;  // constant after construction
-  mutable std::mutex mutex_;     // guards all members below
-  mutable Current current_;
-  mutable std::optional<FactorOrigin> origin_;
-  mutable bool dropped_ = false;
+  const absl::Duration lease_length_;
+  mutable std::mutex mutex_;  // guards all members below
+  Current current_;
+  std::optional<FactorOrigin> origin_;
+  bool dropped_ = false;
 };
 
 }  // namespace internal

@@ -109,15 +109,15 @@ class Factor {
   absl::Status Release(const CallOptions& call = {});
 
  private:
-  Factor(std::shared_ptr<const internal::HeldFactor> hold, FactorDescription description);
+  Factor(std::shared_ptr<internal::HeldFactor> hold, FactorDescription description);
 
   // Solves with `hold`, which a solve in the background may share. Null after Release:
   // FAILED_PRECONDITION.
-  static absl::StatusOr<SolveResult> SolveWith(const internal::HeldFactor* hold,
-                                               const MatrixSource& rhs, const SolveOptions& options,
-                                               MatrixSink* x, const CallOptions& call);
+  static absl::StatusOr<SolveResult> SolveWith(internal::HeldFactor* hold, const MatrixSource& rhs,
+                                               const SolveOptions& options, MatrixSink* x,
+                                               const CallOptions& call);
 
-  std::shared_ptr<const internal::HeldFactor> hold_;  // null: released or moved from
+  std::shared_ptr<internal::HeldFactor> hold_;  // null: released or moved from
   FactorDescription description_;
 };
 
