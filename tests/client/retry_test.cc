@@ -125,6 +125,22 @@ TEST_F(RetryCallsTest, TheTimeForARestartIsLimited) {
   EXPECT_EQ(calls_, 4u);
 }
 
+TEST_F(RetryCallsTest, OnlyAStatusOfTheServerShowsThatAServerWasReached) {
+  const auto is_reached_by = [](const absl::Status& status) {
+    std::atomic<bool> reached = false;
+    internal::RunWithRetries({}, RetryClass::kNever, absl::InfiniteFuture(),
+                             /*cancellation=*/nullptr, &reached, [&] { return status; })
+        .IgnoreError();
+    return reached.load();
+  };
+  EXPECT_TRUE(is_reached_by(absl::OkStatus()));
+  EXPECT_TRUE(is_reached_by(ToAbslStatus(
+      ServerStatus(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", absl::Seconds(1)))));
+  EXPECT_FALSE(is_reached_by(absl::DeadlineExceededError("no connection before the deadline")));
+  EXPECT_FALSE(is_reached_by(absl::InvalidArgumentError("the file has no matrix")));
+  EXPECT_FALSE(is_reached_by(absl::UnavailableError("connection refused")));
+}
+
 TEST_F(RetryCallsTest, TheServersDelayIsCapped) {
   const RetryPolicy policy{.max_server_delay = absl::Milliseconds(100)};
   for (const absl::Duration server_delay :
