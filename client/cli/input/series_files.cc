@@ -116,7 +116,7 @@ absl::StatusOr<std::optional<std::string>> AddFile(const std::string& file,
   return std::optional(std::move(read.step));
 }
 
-// Appends the steps, sorted by name, to `files` at the index `at`.
+// Inserts the steps, sorted by name, into `files` at the index `at`.
 absl::Status InsertSorted(std::map<std::string, StepFiles> steps, size_t at,
                           std::vector<StepFiles>* files) {
   std::vector<StepFiles> sorted;
