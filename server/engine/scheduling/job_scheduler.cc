@@ -103,7 +103,7 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
     deadlines_.merge(deadlines);
     queued_seconds_ += added.predicted_seconds;
   }
-  WakeStream();
+  work_.Signal();
   if (wake_reaper) reap_.Signal();
   return absl::OkStatus();
 }
@@ -114,16 +114,6 @@ absl::Status JobScheduler::FullStatus() const {
                                        options_.queue_capacity, " waiting): try again later")),
                                    kReasonQueueFull),
                         std::max(kShortestRetrySeconds, BacklogSeconds()));
-}
-
-// Wakes a stream for a queued job. If streams differ, wakes all, because a single signal could wake
-// a stream that may not run the job.
-void JobScheduler::WakeStream() {
-  if (options_.streams_are_alike) {
-    work_.Signal();
-  } else {
-    work_.SignalAll();
-  }
 }
 
 bool JobScheduler::Remove(const QueuedJob* job) {
@@ -233,6 +223,8 @@ bool JobScheduler::Next(size_t stream, DequeuedJobs& dequeued) {
     dequeued.waited = {};
     const std::optional<Clock::time_point> again = Choose(stream, dequeued);
     if (!dequeued.jobs.empty()) break;
+    // The signal may have been for a job that only another stream may run.
+    if (stream == kSmallStream && !options_.streams_are_alike && !queue_.empty()) work_.Signal();
     if (again) {
       work_.WaitUntil(&mutex_, *again);
     } else {
@@ -244,7 +236,7 @@ bool JobScheduler::Next(size_t stream, DequeuedJobs& dequeued) {
   streams_[stream] = {.busy = true, .start = SteadyNow(), .predicted_seconds = predicted_seconds};
   ++streams_busy_;
   // This stream may have consumed the signal that was sent for the jobs still queued.
-  if (!queue_.empty()) WakeStream();
+  if (!queue_.empty()) work_.Signal();
   return true;
 }
 

@@ -175,7 +175,6 @@ class JobScheduler {
   void Reap();
   // Returns the next job to drop, or a null job when stopping.
   Dropped WaitForDropped() ABSL_LOCKS_EXCLUDED(mutex_);
-  void WakeStream();
   // Replaces the charges of jobs that have run on `stream` by their measured seconds.
   void CorrectCharges(size_t stream, DequeuedJobs& dequeued) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -192,6 +191,7 @@ class JobScheduler {
   const absl::Status deadline_status_;
   const absl::Status displaced_status_;
 
+  // Wakes one stream for each queued job. The stream for small jobs passes on signals for others.
   CondVar work_;
   CondVar reap_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -243,6 +243,13 @@ TEST_F(DeviceSchedulerTest, LongJobsLeaveAStreamForSmallJobs) {
   EXPECT_EQ(second->runs, 1);
 }
 
+TEST_F(DeviceSchedulerTest, ALongJobStartsWhicheverStreamItWakes) {
+  Start(/*streams=*/2);
+  for (int i = 0; i < 500; ++i) {
+    Submit(nullptr, Job::Clock::time_point::max(), /*predicted_seconds=*/10)->gone.Wait();
+  }
+}
+
 TEST_F(DeviceSchedulerTest, StopDropsTheQueueAndWaitsForRunningJobs) {
   Start(/*streams=*/1);
   auto blocker = SubmitBlocker();
