@@ -7,9 +7,9 @@
 #
 # usage: deploy/test.sh [--long]
 #   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, the unit tests
-#                        under ThreadSanitizer, five minutes of mixed calls with exact solutions, the image built by the
-#                        whole Dockerfile, the line coverage of unit and RPC tests, and the tests with PETSc (elsewhere
-#                        only where PETSc is installed)
+#                        under ThreadSanitizer, five minutes of mixed calls with exact solutions, ten minutes of calls
+#                        to a server that is killed, the image built by the whole Dockerfile, the line coverage of unit
+#                        and RPC tests, and the tests with PETSc (elsewhere only where PETSc is installed)
 #   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -168,6 +168,10 @@ soak() {
   build/ci/tests/python/environment/bin/python client/python/tests/soak.py build/ci/tests/e2e/croutd_test
 }
 
+killed_server() {
+  build/ci/tests/python/environment/bin/python client/python/tests/history.py build/ci/server/croutd 600
+}
+
 # The environment of the linters also has kubernetes-validate.
 kubernetes() { build/python-lint/bin/python tests/e2e/deployment/kubernetes_test.py build/ci/server/croutd; }
 
@@ -206,6 +210,7 @@ stage "fuzz targets, $fuzz_seconds s each" fuzz
 if ((long)); then
   stage "unit tests under ThreadSanitizer" tsan_tests
   stage "soak: mixed calls with exact solutions" soak
+  stage "calls to a server that is killed" killed_server
   stage "image of the whole Dockerfile" whole_image
   stage "line coverage" coverage
 fi
