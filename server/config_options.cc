@@ -376,6 +376,9 @@ void AddTimeoutOptions(Options& options, CLI::App& app, Config& config) {
                        "End an upload or a reply that takes longer than this in total");
   options.AddTimeLimit("series-idle-timeout", config.limits.series_idle_timeout,
                        "End a series that receives no step for this long");
+  options.AddTimeLimit("stalled-job-timeout", config.limits.stalled_job_timeout,
+                       "End a factorization that completes no column for this long, if its method "
+                       "reports columns");
   options.AddDuration(
       "drain-grace", config.drain_grace,
       "Time after SIGTERM in which the server reports not ready but accepts all calls");

@@ -62,6 +62,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"upload_max_time_seconds", Seconds(limits.transfer.max_time)},
        {"upload_min_rate_bytes", limits.transfer.min_rate},
        {"series_idle_timeout_seconds", Seconds(limits.series_idle_timeout)},
+       {"stalled_job_timeout_seconds", Seconds(limits.stalled_job_timeout)},
        {"max_connection_age_seconds", Seconds(config.max_connection_age)},
        {"max_connections", config.max_connections},
        {"drain_grace_seconds", Seconds(config.drain_grace)},

@@ -36,6 +36,8 @@ struct Limits : EngineLimits {
   absl::Duration max_life = absl::InfiniteDuration();      // of a factor, even while it is used
   TransferLimits transfer;                                 // of each upload and each reply
   absl::Duration series_idle_timeout = absl::Minutes(10);  // between the steps of a series
+  // Longest time in which a factorization completes no column.
+  absl::Duration stalled_job_timeout = absl::InfiniteDuration();
   size_t queue_capacity = 256;
 
   // Payload bytes of one message of a reply. A message counts as read only when it is read

@@ -171,6 +171,18 @@ void ObserveWork(ServerCore& core, const ObservedCall& call, double seconds) {
 
 }  // namespace
 
+void LogOverdueJob(ServerCore& core, const ObservedCall& call, std::string_view device,
+                   double seconds, double predicted_seconds) {
+  if (!core.call_log.AdmitEvent()) return;
+  Log(LogLevel::kWarn, "job_overdue",
+      {{"call", call.id},
+       {"method", kMethodNames[static_cast<size_t>(call.method)]},
+       {"tenant", call.tenant},
+       {"device", device},
+       {"seconds", seconds},
+       {"predicted_seconds", predicted_seconds}});
+}
+
 void ObserveStep(ServerCore& core, ObservedCall& call) {
   const double seconds = call.StepSeconds();
   ++call.steps;

@@ -72,6 +72,10 @@ void ObserveComplement(ServerCore& core, const ObservedCall& call, const FactorS
 // Logs an echelon form with a doubtful rank.
 void LogPoorEchelonForm(ServerCore& core, const ObservedCall& call, const EchelonForm& form);
 
+// Logs a job that has run for `seconds`, far longer than predicted, and runs on.
+void LogOverdueJob(ServerCore& core, const ObservedCall& call, std::string_view device,
+                   double seconds, double predicted_seconds);
+
 // Ends the current step: reports its duration and phases, and logs it if it was slow.
 void ObserveStep(ServerCore& core, ObservedCall& call);
 

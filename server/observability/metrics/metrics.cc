@@ -91,6 +91,7 @@ double SecondsOf(absl::Time time) { return absl::ToDoubleSeconds(time - absl::Un
 
 Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Registry>()) {
   RegisterRequests();
+  RegisterJobs();
   RegisterPayloads();
   for (const DeviceLabels& labels : options.devices) {
     devices_.push_back(std::make_unique<DeviceMetrics>(*registry_, labels));
@@ -129,10 +130,20 @@ void Metrics::RegisterRequests() {
       "reason", kCallerRefusalNames, {});
 }
 
-void Metrics::RegisterPayloads() {
+void Metrics::RegisterJobs() {
   wasted_seconds_ = &AddCounters(*registry_, "crout_wasted_seconds_total",
                                  "Time that work continued after its call had ended.")
                          .Add({});
+  overdue_jobs_ = &AddGauges(*registry_, "crout_overdue_jobs",
+                             "Running jobs that have taken more than 60 s and 20 times the "
+                             "predicted time.")
+                       .Add({});
+  stalled_jobs_ = &AddCounters(*registry_, "crout_stalled_jobs_total",
+                               "Factorizations that were ended because they made no progress.")
+                       .Add({});
+}
+
+void Metrics::RegisterPayloads() {
   received_bytes_ =
       &AddCounters(*registry_, "crout_received_bytes_total", "Payload bytes received.").Add({});
   sent_bytes_ = &AddCounters(*registry_, "crout_sent_bytes_total", "Payload bytes sent.").Add({});
@@ -288,6 +299,12 @@ void Metrics::CountCallerRefused(CallerRefusal reason) {
 }
 
 void Metrics::CountWasted(double seconds) { wasted_seconds_->Increment(seconds); }
+void Metrics::CountStalledJob() { stalled_jobs_->Increment(); }
+
+Metrics::OverdueJob::OverdueJob(Metrics& metrics) : gauge_(metrics.overdue_jobs_) {
+  gauge_->Increment();
+}
+Metrics::OverdueJob::~OverdueJob() { gauge_->Decrement(); }
 
 void Metrics::CountReceived(size_t bytes) {
   received_bytes_->Increment(static_cast<double>(bytes));

@@ -78,6 +78,20 @@ class Metrics : public CacheEvents {
   // stopped in time.
   void CountWasted(double seconds);
 
+  // Counts a job as overdue while it lives: it has run far longer than predicted.
+  class OverdueJob {
+   public:
+    explicit OverdueJob(Metrics& metrics);
+    ~OverdueJob();
+    OverdueJob(const OverdueJob&) = delete;  // One job counts once.
+    OverdueJob& operator=(const OverdueJob&) = delete;
+
+   private:
+    prometheus::Gauge* gauge_;
+  };
+  // Counts a factorization that was ended because it made no progress.
+  void CountStalledJob();
+
   // Count payload bytes as they are transferred.
   void CountReceived(size_t bytes);
   void CountSent(size_t bytes);
@@ -154,6 +168,7 @@ class Metrics : public CacheEvents {
   };
 
   void RegisterRequests();
+  void RegisterJobs();
   void RegisterPayloads();
   void RegisterNumerics(const std::vector<DeviceLabels>& devices);
   // Returns a counter of crout_poor_results_total; creates it if necessary. The counters of the
@@ -176,6 +191,8 @@ class Metrics : public CacheEvents {
   Counters<kRejectionNames.size()> rejected_;
   Counters<kCallerRefusalNames.size()> callers_refused_;
   prometheus::Counter* wasted_seconds_;
+  prometheus::Gauge* overdue_jobs_;
+  prometheus::Counter* stalled_jobs_;
   prometheus::Counter* received_bytes_;
   prometheus::Counter* sent_bytes_;
   prometheus::Histogram* upload_size_;

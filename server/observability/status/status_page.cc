@@ -230,7 +230,7 @@ void WriteOpenCalls(const StatusView& view, HtmlWriter& page) {
       page.Open("tr");
       TextCell(absl::StrCat(call.id), page);
       TextCell(NameOf(call.method), page);
-      TextCell(call.phase, page);
+      TextCell(std::string(call.phase) + (call.overdue ? ", overdue" : ""), page);
       TextCell(call.device, page);
       TextCell(call.tenant, page);
       NumberCell(Bytes(static_cast<int64_t>(call.received_bytes)), page);

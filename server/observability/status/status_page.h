@@ -27,7 +27,8 @@ struct OpenCall {
   std::string_view phase;  // one of kCallPhaseNames
   std::string device;      // empty: none yet
   uint64_t received_bytes = 0;
-  double seconds = 0;  // since the call began
+  double seconds = 0;    // since the call began
+  bool overdue = false;  // its job has run far longer than predicted
 };
 
 struct StatusView {

@@ -21,6 +21,7 @@ namespace crout {
 inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
 inline constexpr std::string_view kReasonUploadSlow = "UPLOAD_SLOW";
 inline constexpr std::string_view kReasonSeriesIdle = "SERIES_IDLE";
+inline constexpr std::string_view kReasonJobStalled = "JOB_STALLED";
 
 // Returns INVALID_ARGUMENT for a field of a message or of the metadata. `field` is its complete
 // path. Fields of a request use BadField(), whose path is relative to the request.

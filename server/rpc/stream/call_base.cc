@@ -17,6 +17,10 @@ namespace {
 
 using SystemTime = std::chrono::system_clock::time_point;
 
+// A job is overdue if it takes longer than both.
+constexpr double kOverdueSeconds = 60;
+constexpr double kOverduePredictions = 20;
+
 }  // namespace
 
 bool EndsByDeadline(const grpc::ServerContextBase& context, double seconds) {
@@ -45,6 +49,7 @@ void CallBase::Abort(absl::Status status) {
 void CallBase::EnforceLimits(Clock::time_point now) {
   MutexLock lock(&mutex_);
   CheckCaller(now);
+  CheckJob(now);
   if (!writer_.sending()) return;
   if (stop_requested()) {
     if (now - end_time_ < kErrorStatusTimeout) return;
@@ -62,6 +67,7 @@ OpenCall CallBase::Describe() {
   call.method = observed_.method;
   call.tenant = observed_.tenant;
   call.phase = kCallPhaseNames[static_cast<size_t>(phase_)];
+  call.overdue = running_ && running_->overdue;
   if (slot_ != nullptr) call.device = slot_->device->info().name;
   call.received_bytes = observed_.received_bytes;
   call.seconds = observed_.Seconds();
@@ -136,6 +142,17 @@ void CallBase::CheckCaller(Clock::time_point now) {
   if (!needs_result() && !writer_.sending()) return;
   absl::Status status = caller_.Check(core_, observed_, now);
   if (!status.ok()) End(std::move(status));
+}
+
+void CallBase::CheckJob(Clock::time_point now) {
+  if (!running_ || running_->overdue) return;
+  const double seconds = std::chrono::duration<double>(now - running_->start).count();
+  const double predicted = running_->predicted_seconds;
+  if (seconds <= std::max(kOverdueSeconds, kOverduePredictions * predicted)) return;
+  running_->overdue.emplace(core_.metrics);
+  const std::string_view device =
+      slot_ == nullptr ? std::string_view() : slot_->device->info().name;
+  LogOverdueJob(core_, observed_, device, seconds, predicted);
 }
 
 absl::Status CallBase::ParseAndCharge(const grpc::ByteBuffer& buffer,

@@ -96,7 +96,7 @@ class CallBase : public LiveCall,
 
   void Abort(absl::Status status) override;
   // Cancels a call whose client does not read its reply, because the reply holds memory. Ends a
-  // call whose caller is no longer allowed to make it.
+  // call whose caller is no longer allowed to make it. Reports a job that is overdue.
   void EnforceLimits(Clock::time_point now) override;
   OpenCall Describe() override;
   // Has no effect while the call's job is queued or runs. The queue limits the number of such
@@ -275,6 +275,11 @@ class CallBase : public LiveCall,
  private:
   class CallJob;
   class CallTask;
+  struct RunningJob {
+    Clock::time_point start;
+    double predicted_seconds = 0;
+    std::optional<Metrics::OverdueJob> overdue;  // set when the job was reported
+  };
   // Time that a client has to receive an error status before the call is cancelled.
   static constexpr Clock::duration kErrorStatusTimeout = std::chrono::seconds(1);
 
@@ -290,6 +295,9 @@ class CallBase : public LiveCall,
   // call has ended: do not work for it, and do not call EndWork().
   bool BeginWork();
   void EndWork();
+  // Same for the call's job.
+  bool BeginJob(double predicted_seconds);
+  void EndJob();
   void OnJobDequeued();
   void OnTaskDequeued();
   template <class Work>
@@ -344,6 +352,9 @@ class CallBase : public LiveCall,
   // allowed to make it.
   void CheckCaller(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Reports a job that has run far longer than predicted, once.
+  void CheckJob(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // Handles the end of a write and starts the next one.
   void ContinueSending(bool ok);
   // Passes the next message, or the end, to gRPC if it is due.
@@ -366,6 +377,7 @@ class CallBase : public LiveCall,
   CallerCheck caller_ ABSL_GUARDED_BY(mutex_);
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
+  std::optional<RunningJob> running_ ABSL_GUARDED_BY(mutex_);
   std::optional<ThreadPool::Node> release_ ABSL_GUARDED_BY(mutex_);  // from Enter() to the release
   double reply_start_ ABSL_GUARDED_BY(mutex_) = 0;      // seconds since the call's start
   DeviceSlot* slot_ ABSL_GUARDED_BY(mutex_) = nullptr;  // device whose resources the call holds

@@ -32,7 +32,7 @@ class CallBase::CallJob final : public DynamicBatchJob {
 
   bool Begin() override {
     call_->OnJobDequeued();  // First: a call that has ended would otherwise keep itself alive.
-    return call_->BeginWork();
+    return call_->BeginJob(predicted_seconds);
   }
   bool Prepare(ExecutionContext& context, DynamicBatchSystem& system) override {
     absl::Status status;
@@ -44,7 +44,7 @@ class CallBase::CallJob final : public DynamicBatchJob {
               const DynamicBatchTimings& timings) override {
     call_->RunOrEndOutOfMemory([&] { batch_work_.finish(context, system, timings); });
   }
-  void End() override { call_->EndWork(); }
+  void End() override { call_->EndJob(); }
   bool stop_requested() const override { return call_->stop_requested(); }
   const DynamicBatchWork& batch_work() const override { return batch_work_; }
 
@@ -161,6 +161,23 @@ bool CallBase::BeginWork() {
   if (!needs_result()) return false;
   ticket_.BeginWork();
   return true;
+}
+
+bool CallBase::BeginJob(double predicted_seconds) {
+  if (!BeginWork()) return false;
+  MutexLock lock(&mutex_);
+  running_.emplace();
+  running_->start = SteadyNow();
+  running_->predicted_seconds = predicted_seconds;
+  return true;
+}
+
+void CallBase::EndJob() {
+  {
+    MutexLock lock(&mutex_);
+    running_.reset();
+  }
+  EndWork();
 }
 
 void CallBase::EndWork() {

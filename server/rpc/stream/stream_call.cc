@@ -396,6 +396,11 @@ bool StreamCall::StopFactoring(ExecutionContext& context, int64_t n) {
   const int64_t done = context.report().ColumnsDone();
   if (done == 0) return false;
   MutexLock lock(&mutex_);
+  if (absl::Status stalled = CheckStalled(done, n); !stalled.ok()) {
+    core_.metrics.CountStalledJob();
+    End(std::move(stalled));
+    return true;
+  }
   // Skip the report until the client has read the earlier messages.
   if (SteadyNow() < next_report_ || !IsLong() || !AllSent()) return false;
   next_report_ = SteadyNow() + kReportInterval;
@@ -406,6 +411,20 @@ bool StreamCall::StopFactoring(ExecutionContext& context, int64_t n) {
   progress.set_columns(n);
   SendProgress(std::move(progress));
   return false;
+}
+
+absl::Status StreamCall::CheckStalled(int64_t done, int64_t n) {
+  const auto now = SteadyNow();
+  if (std::exchange(columns_, done) != done) columns_since_ = now;
+  const absl::Duration limit = core_.limits.stalled_job_timeout;
+  // The phases after the last column report nothing.
+  if (done >= n || absl::FromChrono(now - columns_since_) <= limit) return absl::OkStatus();
+  return WithReason(
+      absl::InternalError(absl::StrCat("the factorization stood still after column ", done, " of ",
+                                       n, " for longer than ", absl::FormatDuration(limit),
+                                       " (--stalled-job-timeout) and was ended. Check the device, "
+                                       "then factor the matrix again")),
+      kReasonJobStalled);
 }
 
 bool StreamCall::StopAnalyzing(const MatrixUpload& upload, int& reported_steps) {
@@ -437,6 +456,7 @@ CallTimings StreamCall::UploadTimings() {
 CallTimings StreamCall::StartJob(v1::Phase phase) {
   const CallTimings timings = UploadTimings();
   MutexLock lock(&mutex_);
+  columns_ = 0;
   if (!IsLong()) return timings;
   v1::Progress progress;
   progress.set_phase(phase);

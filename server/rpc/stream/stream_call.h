@@ -89,8 +89,9 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
     EndWithData(head, std::move(data), add_result, field);
   }
   // Returns whether a running factorization of order n should stop. Also sends the number of
-  // finished columns to the client, at most once in kReportInterval. Callable from any thread
-  // without the mutex.
+  // finished columns to the client, at most once in kReportInterval, and ends the call if this
+  // number stands still for Limits::stalled_job_timeout. Callable from any thread without the
+  // mutex.
   bool StopFactoring(ExecutionContext& context, int64_t n);
 
  private:
@@ -145,6 +146,8 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   // Whether the job is predicted to be long enough for progress events.
   bool IsLong() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return PredictSeconds() > kLongSeconds; }
   void SendProgress(v1::Progress progress) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns an error if the factorization has completed no column for too long.
+  absl::Status CheckStalled(int64_t done, int64_t n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<StreamHandler> handler_;
   RequestReader reader_ ABSL_GUARDED_BY(mutex_);
@@ -153,6 +156,9 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   size_t step_ ABSL_GUARDED_BY(mutex_) = 0;                 // index of the step now receiving
   int64_t rounds_ ABSL_GUARDED_BY(mutex_) = 0;              // number of finished rounds
   Clock::time_point next_report_ ABSL_GUARDED_BY(mutex_);   // earliest next report of columns
+  // The last seen number of finished columns, and the time at which it was first seen.
+  int64_t columns_ ABSL_GUARDED_BY(mutex_) = 0;
+  Clock::time_point columns_since_ ABSL_GUARDED_BY(mutex_);
   std::optional<Clock::time_point> received_ ABSL_GUARDED_BY(mutex_);         // last byte
   std::optional<Metrics::UploadInFlight> in_flight_ ABSL_GUARDED_BY(mutex_);  // header to last byte
   std::optional<ExpectedJobs::Job> expected_ ABSL_GUARDED_BY(mutex_);         // until queued

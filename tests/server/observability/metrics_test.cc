@@ -93,6 +93,8 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_tls_handshakes_failed_total",
            "crout_out_of_memory_total",
            "crout_wasted_seconds_total",
+           "crout_overdue_jobs",
+           "crout_stalled_jobs_total",
        }) {
     EXPECT_THAT(SampleOf(text, series), Optional(0)) << series;
   }

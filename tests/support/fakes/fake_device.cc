@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "kernels/host/device/host_device.h"
@@ -17,8 +18,8 @@ namespace {
 // Wraps an algorithm. Factor first passes a gate, and predicted times are multiplied by `slowness`.
 class GatedAlgorithm final : public LuAlgorithm {
  public:
-  GatedAlgorithm(const LuAlgorithm& inner, Gate& gate, double slowness)
-      : inner_(inner), gate_(gate), slowness_(slowness) {}
+  GatedAlgorithm(const LuAlgorithm& inner, Gate& gate, const FakeDeviceOptions& options)
+      : inner_(inner), gate_(gate), slowness_(options.slowness), stalls_at_(options.stalls_at) {}
 
   const MethodTraits& traits() const override { return inner_.traits(); }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
@@ -36,6 +37,11 @@ class GatedAlgorithm final : public LuAlgorithm {
                       std::span<std::byte> workspace, const LuParameters& parameters,
                       StopRequested stop) const override {
     gate_.Pass();
+    if (stalls_at_ > 0) {
+      context.report().ReportColumns(stalls_at_);
+      while (!stop()) std::this_thread::yield();
+      return CheckNotStopped(stop);
+    }
     return inner_.Factor(context, a, ipiv, workspace, parameters, stop);
   }
   absl::Status Finish(ExecutionContext& context, std::span<std::byte> workspace,
@@ -47,6 +53,7 @@ class GatedAlgorithm final : public LuAlgorithm {
   const LuAlgorithm& inner_;
   Gate& gate_;
   const double slowness_;
+  const int64_t stalls_at_;
 };
 
 class GatedSolver final : public TriangularSolver {
@@ -218,7 +225,7 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
       staging_(options.staging_bytes) {
   for (const auto& algorithm : host_->algorithms()) {
     catalogue_.algorithms.push_back(
-        std::make_unique<GatedAlgorithm>(*algorithm, factor_gate_, options.slowness));
+        std::make_unique<GatedAlgorithm>(*algorithm, factor_gate_, options));
   }
   for (const auto& solver : host_->solvers()) {
     catalogue_.solvers.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_));
