@@ -203,9 +203,9 @@ class Digests {
       digests.push_back(std::move(digest));
     }
     const FactorSummary& summary = factor.summary;
-    const double told[] = {static_cast<double>(summary.info), summary.pivot_growth,
-                           summary.quality.value_or(0), summary.norm_one, summary.norm_inf};
-    digests.push_back(Digest(told, sizeof(told)));
+    const double reported[] = {static_cast<double>(summary.info), summary.pivot_growth,
+                               summary.quality.value_or(0), summary.norm_one, summary.norm_inf};
+    digests.push_back(Digest(reported, sizeof(reported)));
     return absl::StrJoin(digests, " ");
   }
 
