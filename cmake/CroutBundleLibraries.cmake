@@ -36,7 +36,7 @@ foreach(library ${resolved})
   file(REAL_PATH "${library}" file)
   list(APPEND files "${file}")
 endforeach()
-string(REGEX REPLACE "(^|;)/usr/" "\\1/" unmerged "${files}")  # as named by packages that install to /lib
+string(REGEX REPLACE "(^|;)/usr/" "\\1/" unmerged "${files}")  # names in packages that install to /lib
 execute_process(COMMAND "${dpkg_query}" --search ${files} ${unmerged} OUTPUT_VARIABLE owners ERROR_QUIET)
 string(REGEX MATCHALL "[^\n]+" owners "${owners}")
 foreach(owner ${owners})  # "PACKAGE:ARCHITECTURE: PATH"

@@ -72,7 +72,7 @@ constexpr double AcceptedBackwardError(DType factor_dtype, int64_t n) {
 enum class Reliability : uint8_t {
   kNone,      // less accurate than substitution
   kMeasured,  // usually as accurate; only the backward error of each solve confirms it
-  kFull,      // as accurate, by an error bound
+  kFull,      // guaranteed as accurate, by an error bound
 };
 
 // Solves op(A) X = B with the factors of A. Immutable and thread-safe.

@@ -36,7 +36,7 @@ struct crout_connection {
 struct crout_factor {
   crout::Factor factor;
   crout::FactorOptions options;         // for crout_refactorize
-  crout::c::ProgressFunction progress;  // of the connection
+  crout::c::ProgressFunction progress;  // progress function of the connection
 };
 
 struct crout_series {

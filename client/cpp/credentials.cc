@@ -108,12 +108,12 @@ absl::string_view HintFor(absl::string_view message, bool tls) {
     return "start croutd there, or name another server";
   }
   if (absl::StrContains(message, "http1.x server")) {
-    return "what answers there speaks HTTP/1, as croutd's metrics port does: call the port of "
+    return "the port there speaks HTTP/1, like croutd's metrics port: call the port of "
            "--listen";
   }
   if (absl::StrContains(message, "certificate verify failed")) {
-    return "the server's certificate is not signed by an authority that this client was told to "
-           "trust (CA), or it has expired";
+    return "the server's certificate is not signed by an authority that this client trusts "
+           "(CA), or it has expired";
   }
   if (absl::StrContains(message, "not in peer certificate")) {
     return "the server's certificate is not for this name: call the server by a name that it has, "

@@ -37,7 +37,7 @@ bool IsFinal(const absl::Status& status) {
 // Limit of the times that one call makes its factor again.
 constexpr int kMaxTimesLost = 2;
 
-// Whether the server no longer has the factor although nobody released it.
+// Whether the server no longer has the factor although no client released it.
 bool IsLost(const absl::Status& status) {
   return absl::IsNotFound(status) && Reason(status) != "HANDLE_RELEASED";
 }

@@ -38,7 +38,7 @@ struct Payload {
   // Memory of `bytes` in a copy; otherwise null.
   std::shared_ptr<const std::vector<std::byte>> owned;
   StridedVectors vectors;
-  std::string path;   // of a file
+  std::string path;   // path of a file
   int64_t ones = -1;  // number of bytes of ones
   const BatchSource* batch = nullptr;
 

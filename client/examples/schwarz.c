@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 enum { M = 40, UNKNOWNS = M * M, P = 4, OVERLAP = 2, LIMIT = 500 };
-static const double TOLERANCE = 1e-10; /* of the residual, relative to the right-hand side */
+static const double TOLERANCE = 1e-10; /* limit of the residual, relative to the right-hand side */
 
 typedef struct box {
   int left, right, bottom, top; /* columns left <= i < right, rows bottom <= j < top of the grid */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Internal declarations of libcroutpetsc, the solver type "crout" of PETSc. docs/petsc.md documents
- * its use. In a matrix with several processes only rank 0 talks to the server. */
+ * its use. In a matrix with several processes only rank 0 calls the server. */
 #ifndef CROUT_CLIENT_PETSC_CROUTPETSC_H_
 #define CROUT_CLIENT_PETSC_CROUTPETSC_H_
 

@@ -39,10 +39,10 @@ typedef struct {
   CroutConnection connection;
   crout_factor* factor;
   PetscBool takes_values; /* unless the server refused values without their positions */
-  PetscInt* position;     /* of entry k of compressed rows in compressed columns, or null */
+  PetscInt* position; /* place of each entry of compressed rows in compressed columns, or null */
   PetscInt positions;
   crout_solve_result solved;
-  PetscBool warned; /* of a solution with this factor */
+  PetscBool warned; /* warned of a solution with this factor */
 } Mat_Crout;
 
 static PetscErrorCode OutcomeSet(Outcome* outcome, int code) {

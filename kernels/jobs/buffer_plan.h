@@ -38,8 +38,8 @@ struct PlannedBuffer {
   std::string_view name;
   BufferKind kind = BufferKind::kOwn;
   Lifetime lifetime;
-  size_t bytes = 0;    // as allocated; for a kPart as charged
-  size_t charged = 0;  // as charged; rounded up to a block size, except kPart and kReport
+  size_t bytes = 0;    // allocated bytes; for a kPart the charged bytes
+  size_t charged = 0;  // charged bytes; rounded up to a block size, except kPart and kReport
 };
 
 // Bytes of a job, as charged. `kept` stays with the result. `peak` is the largest device memory in

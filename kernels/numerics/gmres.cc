@@ -252,9 +252,9 @@ class Run {
   const int64_t nrhs_;
   const int64_t rows_;  // rows of the coefficient arrays
   std::vector<Column> columns_;
-  std::vector<double> scales_;  // as last enqueued
+  std::vector<double> scales_;  // scales that were last enqueued
   std::vector<double> maxima_;
-  std::vector<T> products_;  // as last fetched or enqueued
+  std::vector<T> products_;  // products that were last fetched or enqueued
   GmresResult result_;
 };
 

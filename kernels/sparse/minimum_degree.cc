@@ -76,7 +76,7 @@ size_t MinimumDegreeBytes(int64_t n, int64_t neighbours) {
 }
 
 size_t MinimumDegreeVertexBytes(int64_t n) {
-  constexpr size_t kArrays = 9;  // of Order()
+  constexpr size_t kArrays = 9;  // arrays of Order()
   return static_cast<size_t>(n) * (kArrays * sizeof(SuiteSparse_long) + sizeof(int32_t));
 }
 

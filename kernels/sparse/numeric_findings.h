@@ -39,7 +39,7 @@ inline bool IsOdd(std::span<const int32_t> rows, std::span<const int32_t> column
 }
 
 struct NumericFindings {
-  int64_t info = 0;  // as in NumericSummary, like the next two
+  int64_t info = 0;  // defined as in NumericSummary, like the next two
   int64_t perturbed = 0;
   int64_t interchanges = 0;
   int64_t negative = 0;  // negative pivots; real matrices only

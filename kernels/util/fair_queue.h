@@ -45,7 +45,7 @@ class FairQueue {
   struct Tenant {
     const std::string* name = nullptr;
     std::list<Entry> items;
-    double start = 0;                 // of the first item, or of the next one to arrive
+    double start = 0;                 // start of the first item, or of the next one to arrive
     uint64_t turn = 0;                // order of the last service or arrival
     size_t in_service = 0;            // items from Begin() to End()
     typename Order::node_type place;  // empty while an order contains the tenant

@@ -122,7 +122,7 @@ class ConnectionCalls {
   Disconnect disconnect_;  // constant once in use
   Mutex mutex_;
   uint64_t last_connection_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t pending_ ABSL_GUARDED_BY(mutex_) = 0;  // of all connections
+  int64_t pending_ ABSL_GUARDED_BY(mutex_) = 0;  // pending calls of all connections
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
 };
 

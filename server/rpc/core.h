@@ -33,8 +33,8 @@ struct Limits : EngineLimits {
   size_t reply_chunk_bytes = size_t{1} << 20;  // upper limit
   absl::Duration default_lease = absl::Hours(1);
   absl::Duration max_lease = absl::Hours(24 * 7);
-  absl::Duration max_life = absl::InfiniteDuration();      // of a factor, even while it is used
-  TransferLimits transfer;                                 // of each upload and each reply
+  absl::Duration max_life = absl::InfiniteDuration();  // limit for a factor, even while it is used
+  TransferLimits transfer;                             // limits of each upload and each reply
   absl::Duration series_idle_timeout = absl::Minutes(10);  // between the steps of a series
   // Longest time in which a factorization completes no column.
   absl::Duration stalled_job_timeout = absl::InfiniteDuration();

@@ -19,7 +19,7 @@
 namespace crout {
 namespace {
 
-constexpr size_t kHandlePrefix = 6;  // of 26 characters
+constexpr size_t kHandlePrefix = 6;  // recorded characters of a handle, out of 26
 
 std::optional<TraceContext> TraceOf(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();

@@ -50,10 +50,10 @@ struct ObservedCall {
   std::string algorithm;      // the method or solver that ran
   std::string device;
   int64_t n = -1;               // matrix order; -1: unknown
-  uint64_t received_bytes = 0;  // of stream messages; unary requests are not counted
+  uint64_t received_bytes = 0;  // bytes of stream messages; unary requests are not counted
   uint64_t sent_bytes = 0;
-  uint64_t factor_bytes = 0;  // of the factor that the call cached last
-  CallTimings timings;        // of the current step if the call has steps
+  uint64_t factor_bytes = 0;  // size of the factor that the call cached last
+  CallTimings timings;        // timings of the current step if the call has steps
   // For a call that is answered step by step, such as a series.
   int64_t steps = 0;      // steps that were answered and observed
   bool in_step = true;    // a step is running, or the call has no steps

@@ -28,7 +28,7 @@ LENGTHS = {"README.md": 150, "docs/architecture.md": 150}
 # Generated documents, and files of other projects.
 EXCLUDED = re.compile(r"(docs/(performance|studies)/|docs/performance\.md|docs/kernel-needs\.md|proto/google/|proto/grpc/)")
 
-OPENER = re.compile(r"(Of|What|As|Who|Whose|Where|So that|How)\b")
+OPENER = re.compile(r"(of|what|as|who|whose|where|so that|how)\b", re.I)
 
 # (pattern, better words).
 WORDS = [
@@ -51,11 +51,14 @@ WORDS = [
     (r"stays? sparse", "is factored as a sparse matrix"),
     (r"made larger", "perturbed"),
     (r"(?:(?:a|the|each) factor|factors) in (?:a )?lower precision", "low-precision factor"),
-    (r"knows?|wants?|thinks?|believes?", "stores, requires, estimates"),
+    (r"anew", "again"),
+    (r"likewise", "also, the same"),
+    (r"talks? to", "calls, connects to"),
     (r"tells?|told|says?|said", "reports, returns, states"),
+    (r"knows?|wants?|thinks?|believes?", "stores, requires, estimates"),
 ]
-# Verbs for persons are checked only in comments, because documents use them for users.
-PERSONS = WORDS[-2:]
+# Verbs for persons that are checked only in comments, because documents use them for users.
+PERSONS = WORDS[-1:]
 WORD = re.compile("|".join(rf"(?P<w{i}>\b(?:{pattern})\b)" for i, (pattern, _) in enumerate(WORDS)), re.I)
 
 SLASHES = re.compile(r"(?:^|[\s;{}(),])//+[!/<]*\s?(.*)$")
@@ -67,7 +70,9 @@ Finding = collections.namedtuple("Finding", "path line rule advice text")
 
 
 def marked_comments(text, pattern):
-    """Yields (line, begins, words) for each line of a comment. `begins` is true for the first line of a paragraph."""
+    """Yields (line, begins, words) for each line of a comment. `begins` is true for the first line of a paragraph, and for
+    a comment that follows code on its line.
+    """
     continues = False
     for number, line in enumerate(text.splitlines(), 1):
         match = pattern.search(line)
@@ -75,17 +80,17 @@ def marked_comments(text, pattern):
             continues = False
             continue
         words = match[1].strip()
-        yield number, not continues, words
+        yield number, not continues or bool(line[:match.start()].strip()), words
         continues = bool(words) and not words.startswith("SPDX-")
 
 
 def python_comments(text):
-    lines = {token.start[0]: token.string[1:].strip()
+    lines = {token.start[0]: (token.string[1:].strip(), bool(token.line[:token.start[1]].strip()))
              for token in tokenize.generate_tokens(io.StringIO(text).readline)
              if token.type == tokenize.COMMENT and not token.string.startswith("#!")}
-    for number, words in sorted(lines.items()):
-        before = lines.get(number - 1, "")
-        yield number, not before or before.startswith("SPDX-"), words
+    for number, (words, follows_code) in sorted(lines.items()):
+        before, _ = lines.get(number - 1, ("", False))
+        yield number, follows_code or not before or before.startswith("SPDX-"), words
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node):
             first = node.body[0]

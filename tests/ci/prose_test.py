@@ -54,11 +54,25 @@ class CommentsTest(unittest.TestCase):
         for opener in ("Of", "What", "As", "Who", "Whose", "Where", "So that", "How"):
             self.assertEqual([(1, f"opens with {opener}")], self.rules("a.h", f"// {opener} rows move.\n"))
 
+    def test_openers_in_lower_case(self):
+        for path, text in (("a.h", "int a;  // of a matrix\n"), ("a.cu", "f();  // as in a job\n"), ("a.sh", "a=1  # of a matrix\n"),
+                           ("a.py", "a = 1  # so that it is one\n"), ("a.proto", "A = 0;  // what was sent\n")):
+            with self.subTest(text=text):
+                (line, rule), = self.rules(path, text)
+                self.assertEqual(1, line)
+                self.assertRegex(rule, "^opens with (of|as|so that|what)$")
+
+    def test_every_comment_after_code_opens(self):
+        for path, mark in (("a.h", "//"), ("a.py", "#"), ("a.sh", "#")):
+            text = f"a=1  {mark} order\nb=2  {mark} of a matrix,\n{mark} of any order\n"
+            self.assertEqual([(2, "opens with of")], self.rules(path, text))
+
     def test_only_the_first_line_of_a_paragraph_opens(self):
-        self.assertEqual([(5, "opens with What")], self.rules("a.h", """\
+        self.assertEqual([(6, "opens with What")], self.rules("a.h", """\
             // Returns the order
             // Of the matrix, or a longer word:
-            // Offset, Whatever, Assembly.
+            // Offset, Whatever, Assembly,
+            // of rows.
             //
             // What remains.
             """))
@@ -84,8 +98,9 @@ class CommentsTest(unittest.TestCase):
         self.assertEqual([], self.rules("a.cu", '// Prints "whoever" and `told`.\n'))
 
     def test_documents(self):
-        self.assertEqual([(1, "such a one")], self.rules("a.md", """\
+        self.assertEqual([(1, "such a one"), (2, "anew"), (2, "says")], self.rules("a.md", """\
             What such a one is: users know `whoever`.
+            The server says that it starts anew.
             ```
             whoever
             ```

@@ -68,7 +68,7 @@ class CliPictureTest : public ::testing::Test {
       absl::StrCat(::testing::TempDir(), "/crout_picture_test.", getpid(), ".mtx");
 };
 
-constexpr char kBlue[] = "#0072b2", kOrange[] = "#d55e00";  // of cells without zeros
+constexpr char kBlue[] = "#0072b2", kOrange[] = "#d55e00";  // colors of cells without zeros
 
 TEST_F(CliPictureTest, ShowsEntriesFillAndFronts) {
   // The first unknown is coupled with all others, so that L and U are full.

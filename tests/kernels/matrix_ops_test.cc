@@ -480,7 +480,7 @@ TEST_F(MatrixOpsTest, InspectFactorFindsNanAtEveryPosition) {
   EXPECT_EQ(report_.factor.det_sign, -1);
   EXPECT_NEAR(report_.factor.det_log_abs, std::log(6), 1e-15);
   ASSERT_OK(ops_.InspectFactor(AsAny(View(lu, 2, 2)), true, nullptr, {}));
-  EXPECT_EQ(report_.factor.max_abs_u, 16);  // of diag(L) U
+  EXPECT_EQ(report_.factor.max_abs_u, 16);  // largest entry of diag(L) U
   EXPECT_EQ(report_.factor.det_sign, 1);
   for (size_t k = 0; k < 4; ++k) {
     HostMatrix bad = lu;

@@ -129,9 +129,9 @@ typedef enum crout_phase {
 typedef struct crout_progress {
   int32_t phase;
   int32_t jobs_ahead; /* in CROUT_PHASE_QUEUE */
-  int64_t bytes_sent; /* of the matrix or the right-hand sides */
+  int64_t bytes_sent; /* bytes of the matrix or the right-hand sides */
   int64_t bytes_total;
-  double predicted_seconds; /* of the phase; 0: no prediction */
+  double predicted_seconds; /* duration of the phase; 0: no prediction */
   int64_t columns_done;     /* in CROUT_PHASE_FACTOR; 0 if the method reports none */
   int64_t columns;
   int32_t steps_done; /* in CROUT_PHASE_ANALYZE, of a long analysis of a sparse matrix */
@@ -148,13 +148,13 @@ typedef void (*crout_progress_function)(const crout_progress* progress, void* co
  * a token for a server without TLS that is not on a Unix socket or loopback. */
 typedef struct crout_options {
   size_t struct_size;
-  const char* server;  /* as in crout_connect; null or empty: $CROUT_SERVER, else 127.0.0.1:50051 */
-  const char* tenant;  /* as in crout_connect */
-  double timeout;      /* as in crout_connect */
-  int tls;             /* not 0: use TLS; implied by the next four fields */
-  const char* ca_file; /* trusted certificate authorities; null: the system's */
-  const char* cert_file;   /* certificate of this client */
-  const char* key_file;    /* key of that certificate */
+  const char* server;    /* see crout_connect; null or empty: $CROUT_SERVER, else 127.0.0.1:50051 */
+  const char* tenant;    /* see crout_connect */
+  double timeout;        /* see crout_connect */
+  int tls;               /* not 0: use TLS; implied by the next four fields */
+  const char* ca_file;   /* trusted certificate authorities; null: the system's */
+  const char* cert_file; /* certificate of this client */
+  const char* key_file;  /* key of that certificate */
   const char* server_name; /* name in the server's certificate; null: the address's host */
   const char* token_file;  /* file with a bearer token for authentication */
   /* Receives the progress of every call with this connection, its factors and its series, unless
@@ -394,7 +394,7 @@ typedef struct crout_series_options {
 
 typedef struct crout_series_result {
   size_t struct_size;
-  double backward_error;   /* as in crout_solve_result, for the returned X */
+  double backward_error;   /* see crout_solve_result; describes the returned X */
   double accuracy;         /* requested accuracy; not reached if backward_error is larger */
   double amplification;    /* lower bound of A's condition: max over columns of |op(A)| |x| / |b| */
   int64_t age;             /* steps since the current factor was made; 0: made in this step */

@@ -141,7 +141,7 @@ absl::Status WriteMember(ArrayFiles* files, const BatchMatrices& x, int64_t k, i
 // Right-hand sides; `source` refers to them.
 struct Sides {
   std::vector<BatchFile> files;
-  Array ones;  // as many rows as the largest member; smaller members use a part
+  Array ones;  // has the rows of the largest member; smaller members use a part
   std::vector<int64_t> members;
   BatchSource source;
 };

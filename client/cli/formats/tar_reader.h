@@ -61,7 +61,7 @@ class TarReader {
   absl::StatusOr<std::string> ReadText(int64_t size, const std::string& name);
   // Returns some of the next bytes, at most max_bytes; none only at the end or for 0.
   absl::StatusOr<absl::string_view> ReadPiece(int64_t max_bytes);
-  // Reads packed_ anew. Leaves it empty at the end of the input.
+  // Reads the next bytes into packed_. Leaves it empty at the end of the input.
   absl::Status Refill();
 
   std::string path_;

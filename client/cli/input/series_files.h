@@ -91,7 +91,7 @@ class SeriesSteps {
     std::string directory;  // for the unpacked files
     size_t at = 0;          // index in files_ of the next step that is found
     size_t found = 0;       // steps that were found before the end
-    size_t digits = 0;      // of their names
+    size_t digits = 0;      // digits of their names
     NamedSteps steps = {};  // not found yet
   };
 

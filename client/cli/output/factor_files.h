@@ -36,7 +36,7 @@ class DenseFactorFiles : public MatrixSink {
  private:
   const DenseFactors& factors_;
   int64_t n_ = 0;
-  int64_t index_ = 0;  // of the next element
+  int64_t index_ = 0;  // index of the next element
   bool unit_in_l_ = true;
   ElementDecoder decoder_{Element::kFloat64};
   const std::unique_ptr<ArrayWriter> l_, u_;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMaxCells = 300;  // along a side of a picture
 constexpr int kShades = 5;
-constexpr double kLeastShade = 0.5;  // of a cell with few nonzeros
+constexpr double kLeastShade = 0.5;  // shade of a cell with few nonzeros
 constexpr int kFrontShades = 9;
 constexpr double kLeastBlock = 0.02;  // smallest share of the order at which a front is outlined
 

@@ -65,7 +65,7 @@ FullScreen::FullScreen() {
   for (const int number : kSignals) {
     struct sigaction action = {};
     sigaction(number, nullptr, &action);
-    if (action.sa_handler == SIG_IGN) continue;  // as nohup sets it
+    if (action.sa_handler == SIG_IGN) continue;  // for example set by nohup
     action = {};
     action.sa_handler = RestoreAndStop;
     action.sa_flags = SA_RESTART | (number == SIGTSTP ? 0 : SA_RESETHAND);

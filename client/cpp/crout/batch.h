@@ -137,8 +137,8 @@ struct MemberFactors {
     return absl::MakeConstSpan(interchanges).subspan(begin, end - begin);
   }
 
-  std::vector<int32_t> interchanges;       // of all members, concatenated
-  std::vector<int64_t> first_interchange;  // where each member's interchanges begin; then the total
+  std::vector<int32_t> interchanges;       // interchanges of all members, concatenated
+  std::vector<int64_t> first_interchange;  // start of each member's interchanges; then the total
 };
 
 }  // namespace api

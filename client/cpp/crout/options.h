@@ -19,9 +19,9 @@ inline namespace api {
 // Parameters of an LU method. 0 and unset select the method's default.
 struct MethodParameters {
   std::optional<Pivoting> pivot_rule = std::nullopt;
-  double interval_low = 0;  // of Pivoting::kInterval; the default of both ends is (1e-5, 1e5]
+  double interval_low = 0;  // lower end for kInterval; the default interval is (1e-5, 1e5]
   double interval_high = 0;
-  double threshold = 0;  // of Pivoting::kThreshold, in (0, 1]; default 0.1
+  double threshold = 0;  // threshold for kThreshold, in (0, 1]; default 0.1
   // Iterative methods: an element x has converged when it changes by at most
   // absolute_tolerance + tolerance |x|.
   double tolerance = 0;
@@ -102,9 +102,9 @@ struct SchurOptions {
   // Sparse matrices only, instead of leading_order: the 0-based, distinct unknowns of A22, in the
   // order of the rows and columns of S.
   std::vector<int32_t> keep = {};
-  FactorOptions factor = {};      // of A11
-  CacheOptions cache = {};        // of the factor of A11
-  Solver solver = Solver::kAuto;  // of A11 X = A12
+  FactorOptions factor = {};      // factorization of A11
+  CacheOptions cache = {};        // caching of the factor of A11
+  Solver solver = Solver::kAuto;  // solver of A11 X = A12
 };
 
 // Options of the reduced row echelon form.
@@ -113,7 +113,7 @@ struct RrefOptions {
   int64_t augmented_columns = 0;
   // Absolute threshold for a pivot. Unset: max(m, k) eps ||A||_inf, adjusted for growth.
   std::optional<double> tolerance = std::nullopt;
-  std::string device = "";  // as in FactorOptions
+  std::string device = "";  // defined as in FactorOptions
 };
 
 // Options of a series, for all its steps.
@@ -121,8 +121,8 @@ struct SeriesOptions {
   // Factor to start with, for instance to resume an interrupted series. Empty: the first step sends
   // a matrix.
   std::string handle = "";
-  FactorOptions factor = {};  // of new factors
-  CacheOptions cache = {};    // of the factor that the series makes; not together with `handle`
+  FactorOptions factor = {};  // options of new factors
+  CacheOptions cache = {};    // caching of the series' factor; not together with `handle`
   SeriesStrategy strategy = SeriesStrategy::kAuto;
   // Backward error that every right-hand side must reach, in [0, 1). 0: sqrt(n) u with u the unit
   // roundoff of B's type.
@@ -133,7 +133,7 @@ struct SeriesOptions {
 // Matrix whose factorization Client::Estimate predicts.
 struct EstimateRequest {
   int64_t n = 0;                              // order of A
-  std::optional<Dtype> dtype = std::nullopt;  // of A; unset: float64
+  std::optional<Dtype> dtype = std::nullopt;  // type of A; unset: float64
   FactorOptions factor = {};
   // Sparse matrices: number of distinct stored positions, after symmetry is expanded.
   std::optional<int64_t> nnz = std::nullopt;

@@ -88,7 +88,7 @@ struct BatchInfo {
 
 // Figures of the members of a batch; each array has one value a member.
 struct MemberFigures {
-  std::vector<int32_t> info;  // as in FactorDescription
+  std::vector<int32_t> info;  // defined as in FactorDescription
   // Defined as in FactorDescription, but +Infinity if L or U holds an Infinity or NaN.
   std::vector<double> pivot_growth;
   std::vector<double> quality;
@@ -102,8 +102,8 @@ struct FactorDescription {
   int64_t n = 0;                       // order of A
   std::optional<Algorithm> algorithm;  // never kAuto
   std::string device;                  // "host", "cuda:0"
-  std::optional<Dtype> factor_dtype;   // of L and U
-  std::optional<Dtype> matrix_dtype;   // of A as received
+  std::optional<Dtype> factor_dtype;   // type of L and U
+  std::optional<Dtype> matrix_dtype;   // type of A as received
   std::optional<UnitTriangle> unit_diagonal;
   // LAPACK's info: 0, or the 1-based index of the first pivot that is exactly zero. No system can
   // be solved with a factor with info > 0.
@@ -126,7 +126,7 @@ struct FactorDescription {
   // Server's clock; unset if the factor is not cached.
   std::optional<absl::Time> create_time;
   std::optional<absl::Time> lease_expire_time;
-  Timings timings;                       // of the call that made this version
+  Timings timings;                       // timings of the call that made this version
   std::optional<Iterations> iterations;  // iterative methods
   std::optional<SingularReason> singular_reason;
   std::optional<int64_t> empty_index;  // 1-based first empty row or column
@@ -149,7 +149,7 @@ struct BatchSolveInfo {
 // Figures of the systems of a batch, in the order in which the right-hand sides were added.
 struct SystemFigures {
   std::vector<double> backward_error;  // NaN if it was not verified
-  std::vector<int32_t> info;           // of each system's member
+  std::vector<int32_t> info;           // info of each system's member
 };
 
 // Result of a solve.
@@ -177,7 +177,7 @@ struct SolveResult {
 struct ComplementResult {
   std::optional<Solver> solver;
   std::string device;
-  std::optional<double> backward_error;  // of the block elimination; unset if S is empty
+  std::optional<double> backward_error;  // error of the block elimination; unset if S is empty
   std::optional<double> growth;          // factor by which rounding errors may have grown
   std::vector<Warning> warnings;         // about S; the factor has its own
   Timings timings;
@@ -220,7 +220,7 @@ struct SeriesResult {
 
 // Counts of an iterative method, as in Iterations.
 struct IterationPage {
-  int64_t version = 0;  // of the factor
+  int64_t version = 0;  // version of the factor
   int64_t sections = 0;
   std::vector<int64_t> sweeps;
   std::vector<int64_t> pivots;
@@ -271,7 +271,7 @@ struct ServerLimits {
   std::optional<absl::Duration> max_life;
   std::optional<absl::Duration> series_idle_timeout;
   int64_t max_sparse_n = 0;
-  int64_t max_pinned_bytes = 0;  // of the tenant's pinned factors
+  int64_t max_pinned_bytes = 0;  // limit for the tenant's pinned factors
 };
 
 // Current usage of one tenant.

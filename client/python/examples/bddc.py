@@ -20,7 +20,7 @@ import scipy.sparse as sp
 import crout
 
 EDGE = 4  # subdomains along an edge of the cube
-TOLERANCE = 1e-6  # of the residual, relative to the first one
+TOLERANCE = 1e-6  # limit of the residual, relative to the first one
 LIMIT = 500
 
 

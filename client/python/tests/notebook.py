@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from PIL import Image
 
-COLORS = 256  # of a stored figure, to keep the file small
+COLORS = 256  # colors of a stored figure, to keep the file small
 
 
 def lines(text):

@@ -42,7 +42,7 @@ def test_the_readme_shows_the_output_of_the_quick_start(croutd):
 def test_bddc_takes_the_published_iterations(address):
     output = _run(PACKAGE / "examples/bddc.py", address, "5")
     assert "64 local matrices of orders 104 to 178" in output
-    assert "\n5 iterations, relative residual 9.45e-08\n" in output  # as in tests/bench/published/bddc.csv
+    assert "\n5 iterations, relative residual 9.45e-08\n" in output  # see tests/bench/published/bddc.csv
     # The exact value at the center, from the series of the solution, is 0.0562; h = 1/20.
     assert "u in the middle 0.0564\n" in output
 

@@ -100,7 +100,7 @@ def test_rcond_fails_if_the_factor_is_always_replaced(client, regular, monkeypat
 
 def test_rcond_keeps_a_newer_record(client, regular, monkeypatch):
     f = client.lu_factor(regular(8))
-    after_solves(client, monkeypatch, lambda: f.refactor(np.eye(8)), once=True)  # as if by another thread
+    after_solves(client, monkeypatch, lambda: f.refactor(np.eye(8)), once=True)  # simulates another thread
     assert f.rcond == 1
     assert f.version == 2
 

@@ -213,7 +213,7 @@ def test_values_only_rejects_a_pattern_that_another_user_replaced(client):
     A = (scipy.sparse.random(n, n, 0.1, random_state=5) + 4 * scipy.sparse.eye(n)).tocsc()
     f = client.lu_factor(A, algorithm="klu")
     other = client.factor(f.handle)
-    other.refactor(A.T.tocsc(), algorithm="klu")  # as many entries, in other positions
+    other.refactor(A.T.tocsc(), algorithm="klu")  # same number of entries, in other positions
     with pytest.raises(crout.InvalidRequest, match="another pattern than version 2") as refused:
         f.refactor(2 * A, values_only=True)
     assert refused.value.code == "FAILED_PRECONDITION"

@@ -29,7 +29,7 @@ template <class T, int kTile>
 struct Triangle {
   T columns[kTile][kTile];
   T diagonal[kTile];
-  T reciprocals[kTile];  // of the diagonal
+  T reciprocals[kTile];  // reciprocals of the diagonal
 };
 
 // Returns whether the reciprocals can be used: all are in the normal range.

@@ -17,7 +17,7 @@ namespace crout::cuda {
 template <class T, int kWidth>
 struct alignas(16) PivotRow {
   T row[kWidth];   // elements from the step's column on
-  T reciprocal;    // of the pivot; this and `origin` directly follow a narrower row
+  T reciprocal;    // reciprocal of the pivot; this and `origin` directly follow a narrower row
   int32_t origin;  // position of the row: k, or ~k if there is no reciprocal, or kZero
 };
 

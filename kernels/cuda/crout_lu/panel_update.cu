@@ -135,7 +135,7 @@ __device__ void SubtractOnTensorCores(const T (&left)[kTile][kLeftPitch<T>],
                                       const T (&top)[kTile][kTopPitch<T>],
                                       const MatrixView<T>& right, int64_t row, int64_t column,
                                       int halt) {
-  constexpr int kSides = 2;  // of 8 columns each
+  constexpr int kSides = 2;  // sides of 8 columns each
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int first_row = warp % 2 * 16 + TileGroup();
   const int first_column = warp / 2 * 16;

@@ -20,7 +20,7 @@ constexpr std::string_view kName = "cudss";
 // the analysis, on one core, depends on the matrix.
 constexpr double kCallSeconds = 1e-2;
 constexpr double kAnalysisSeconds = 1e-6;  // per row and per entry
-constexpr double kBytesPerSecond = 1e10;   // of the factor
+constexpr double kBytesPerSecond = 1e10;   // bytes of the factor
 constexpr double kSolveSeconds = 1e-3;     // per column
 constexpr double kSolveBytesPerSecond = 1.2e11;
 

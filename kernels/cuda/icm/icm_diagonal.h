@@ -20,7 +20,7 @@ struct IcmDiagonal {
   MatrixView<T> a;
   int64_t begin = 0;
   int64_t width = 0;
-  int64_t index = 0;  // of the section
+  int64_t index = 0;  // index of the section
   IcmStart<T> start;
   T* buffers[2] = {};  // section_size^2 each; IcmState::diagonal selects the buffer with the result
   unsigned long long* largest =

@@ -96,7 +96,7 @@ class DivideBy {
   __device__ T operator()(T x) const { return x * reciprocal_ * scale_; }
 
  private:
-  T reciprocal_;  // of pivot * scale_
+  T reciprocal_;  // reciprocal of pivot * scale_
   RealPart<T> scale_;
 };
 

@@ -22,12 +22,12 @@ inline constexpr int32_t kLargeForPermutations = 64;
 // Indexed by position, except `large`; in device memory.
 template <class T>
 struct PivotRecord {
-  const int64_t* made;    // as stored by the kernels that factor fronts: 1-based within the front
+  const int64_t* made;    // stored by the kernels that factor fronts: 1-based within the front
   int32_t* interchanges;  // MultifrontalLayout::pivots
   // Row k of the front's L U was row permutation[k] of the front; both are counted from its first
   // row.
   int32_t* permutation;
-  T* diagonal;           // of U
+  T* diagonal;           // diagonal of U
   const int32_t* large;  // fronts with at least kLargeForPermutations columns, in any order
   int large_count;
 };

@@ -19,7 +19,7 @@ inline constexpr int kWarps = kThreads / kWarp;
 
 template <class T>
 struct Shared {
-  T value[kMaxColumnsPerPass<T>][kThreads + 1];  // of the children that have the row, in order
+  T value[kMaxColumnsPerPass<T>][kThreads + 1];  // values of the children with the row, in order
   int count[kWarps];
   int to;  // the row of x that receives this row of b
 };

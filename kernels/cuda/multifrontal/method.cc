@@ -21,7 +21,7 @@ constexpr double kLevelSeconds = 1e-5;
 constexpr double kLevelSecondsWithoutSmall = 4e-5;  // for types without kHasSmallFronts
 constexpr double kColumnSeconds = 1e-6;             // per row of the largest front
 constexpr double kFrontSeconds = 5e-8;
-constexpr double kBytesPerSecond = 5e10;  // of the factor
+constexpr double kBytesPerSecond = 5e10;  // bytes of the factor
 constexpr double kFlopsPerSecond = 2.5e13;
 // For one column, up and down; several columns pass through the tree together.
 constexpr double kSolveCallSeconds = 5e-5;

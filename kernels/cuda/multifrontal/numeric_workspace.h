@@ -21,7 +21,7 @@ struct NumericWorkspace {
 
   size_t report, pivot_flags;  // adjacent, like `arrivals`; initially zero
   size_t arrivals;             // FrontArrivals: by front, then by stage
-  size_t zero_bytes;           // of these three arrays
+  size_t zero_bytes;           // size of these three arrays
   size_t factor_start, contribution_start, border_start, shift;  // FrontArrays
   size_t step_start, first_position, parent, child_start;
   size_t order;  // the traversal's order, if it differs from the level plan's

@@ -29,7 +29,7 @@ class SmallFronts {
   static constexpr int kMaxBatches = 64;
 
   struct Batch {
-    int32_t first_block;  // of the kernel's blocks of threads
+    int32_t first_block;  // index of its first thread block in the kernel
     int32_t begin;        // index in the order
     int32_t end;
     bool tiny;

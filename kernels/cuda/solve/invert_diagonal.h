@@ -21,7 +21,7 @@ inline constexpr int64_t kMaxInvertedOrder = 1024;
 // The largest order of blocks for which the GPU has enough shared memory, up to kMaxInvertedOrder.
 // The same for both real types, and for both complex types.
 int64_t MaxInvertedOrder(DType dtype, const DeviceLimits& limits);
-size_t InvertDiagonalBytes(int64_t order);  // of dynamic shared memory
+size_t InvertDiagonalBytes(int64_t order);  // bytes of dynamic shared memory
 
 // Enqueues inverse[k : k + nb, 0 : nb] := the inverses of the lower and the upper triangle of lu[k
 // : k + nb, k : k + nb], for k = 0, nb, 2 nb and so on. Both share one square in getrf's storage,

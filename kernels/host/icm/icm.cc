@@ -83,7 +83,7 @@ class HostIcm final : public LuAlgorithm {
   absl::StatusOr<size_t> ReportBytes(DType, int64_t n,
                                      const LuParameters& parameters) const override {
     const int64_t sections = GridFor(n, parameters).count();
-    return MatrixBytes(sections + 2, sections, DType::kFloat64);  // as int64
+    return MatrixBytes(sections + 2, sections, DType::kFloat64);  // the elements are int64
   }
 
   // Cost of a cold start without pivots: about s sweeps per section of order s, each over half of

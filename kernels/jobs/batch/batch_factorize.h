@@ -42,7 +42,7 @@ struct BatchFigures {
 // The plan of a batch factorization. Created by PlanBatchFactorize, then constant.
 struct BatchFactorizePlan {
   BatchFactorizeOptions options;
-  BatchExtent extent;  // as declared by the client
+  BatchExtent extent;  // declared by the client
   BufferPlan buffers;
   BufferPlan::Id upload = 0;
   BufferPlan::Id lu = 0;  // equals `upload` if the matrices are not kept

@@ -171,9 +171,9 @@ absl::Status BatchSolveJob::Download(std::byte* solution, std::byte* figures) {
         ops.CopyToHost(buffers_[plan_.errors].data(), errors_.data(), members * sizeof(double)));
   }
   CROUT_RETURN_IF_ERROR(context_.Synchronize());
-  const BatchSolveFigures told(figures, plan_.rhs.systems);
-  PickSystems(errors_, told.backward_error);
-  PickSystems(info_, told.info);
+  const BatchSolveFigures reported(figures, plan_.rhs.systems);
+  PickSystems(errors_, reported.backward_error);
+  PickSystems(info_, reported.info);
   return absl::OkStatus();
 }
 

@@ -76,7 +76,7 @@ class FiguresCopy final : public CachedCopy {
 
 struct DownloadRequest {
   bool take_sparse = false;  // the caller reads sparse factors
-  MemberRange range;         // of a batch; a count of 0: to the last member
+  MemberRange range;         // members of a batch; a count of 0: to the last member
 };
 
 // L and U of a factor: of a dense matrix, of a sparse one, or of members of a batch.

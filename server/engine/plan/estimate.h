@@ -30,8 +30,8 @@ struct EstimateRequest {
 struct FactorEstimate : FactorStep::Estimate {
   std::string device;
   double queue_seconds = 0;
-  size_t peak_bytes = 0;    // as charged
-  size_t cached_bytes = 0;  // as charged
+  size_t peak_bytes = 0;    // charged peak
+  size_t cached_bytes = 0;  // charged size of the cached factor
   bool fits = false;        // the peak fits beside everything that cannot be evicted
 };
 

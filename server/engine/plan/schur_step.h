@@ -25,8 +25,8 @@ struct Complement {
 };
 
 struct FactorAndComplement {
-  NewFactor factor;           // of the leading block A11
-  int64_t leading_order = 0;  // of A11
+  NewFactor factor;           // factor of the leading block A11
+  int64_t leading_order = 0;  // order of A11
   bool keeps_factor = true;   // false: A is sparse; the factor is described but not cached
   Complement complement;      // empty if A11 is singular
 };

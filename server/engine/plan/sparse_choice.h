@@ -99,7 +99,7 @@ class SparseChoice {
   // True if a row or column has no nonzero entry. The matrix is then not analyzed.
   bool has_empty_line() const { return has_empty_line_; }
   const std::shared_ptr<const Analysis>& analysis() const { return analysis_; }
-  double seconds() const { return seconds_; }  // of the analysis
+  double seconds() const { return seconds_; }  // duration of the analysis
 
  private:
   // Returns the sparse methods that the request permits.

@@ -48,7 +48,7 @@ class Series {
   void EndStep() { pins_ = {}; }
 
   int64_t age() const { return age_; }  // steps since the factorization of the current factor
-  int64_t version() const { return version_; }  // of the factor; 0: there is none
+  int64_t version() const { return version_; }  // version of the factor; 0: there is none
   // Returns the digest of the entries of the last uploaded matrix (SeriesEntries).
   const std::string& entry_digest() const { return entries_.digest; }
 

@@ -18,7 +18,7 @@ struct NamedGpu {
   GpuReading reading;
 };
 
-// Returns the families crout_gpu_*, built anew for each scrape. Values that a GPU does not report
+// Builds the families crout_gpu_* of one scrape. Values that a GPU does not report
 // have no series. A family without series is omitted.
 std::vector<prometheus::MetricFamily> GpuFamilies(const std::vector<NamedGpu>& gpus);
 

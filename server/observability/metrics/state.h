@@ -37,7 +37,7 @@ struct DeviceState {
 struct ServerState {
   std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
   TierStates cache;
-  size_t pinned_bytes = 0;           // of pinned factors
+  size_t pinned_bytes = 0;           // size of the pinned factors
   int64_t host_memory_limit = 0;     // host budget, in bytes
   int64_t host_memory_reserved = 0;  // reserved by jobs, factors, text and replies
   int64_t call_memory_limit = 0;     // memory for the calls themselves, in bytes

@@ -203,9 +203,9 @@ class Digests {
       digests.push_back(std::move(digest));
     }
     const FactorSummary& summary = factor.summary;
-    const double told[] = {static_cast<double>(summary.info), summary.pivot_growth,
-                           summary.quality.value_or(0), summary.norm_one, summary.norm_inf};
-    digests.push_back(Digest(told, sizeof(told)));
+    const double reported[] = {static_cast<double>(summary.info), summary.pivot_growth,
+                               summary.quality.value_or(0), summary.norm_one, summary.norm_inf};
+    digests.push_back(Digest(reported, sizeof(reported)));
     return absl::StrJoin(digests, " ");
   }
 
@@ -302,6 +302,6 @@ int Main(int argc, char** argv) {
 }  // namespace crout::bench
 
 int main(int argc, char** argv) {
-  crout::host::UsePassiveOpenMpWaits(argv);  // as in croutd
+  crout::host::UsePassiveOpenMpWaits(argv);  // same waits as croutd
   return crout::bench::Main(argc, argv);
 }

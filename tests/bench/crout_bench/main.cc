@@ -37,6 +37,6 @@ int Main(int argc, char** argv) {
 }  // namespace crout::bench
 
 int main(int argc, char** argv) {
-  crout::host::UsePassiveOpenMpWaits(argv);  // as in croutd
+  crout::host::UsePassiveOpenMpWaits(argv);  // same waits as croutd
   return crout::bench::Main(argc, argv);
 }

@@ -86,7 +86,7 @@ void AddInputs(CLI::App& app, Options& options) {
           options.generate.push_back(*std::move(family));
         }
       },
-      "FAMILY:N[,N...], of thesis, dominant, random, eyvazov, arrow: matrices of order N; mcf: on "
+      "FAMILY:N[,N...]; thesis, dominant, random, eyvazov, arrow: matrices of order N; mcf: on "
       "a "
       "grid of N x N points; bddc, bddc_corner, bddc_edge, bddc_face, bddc_interior: of N elements "
       "along a subdomain's edge");
@@ -97,20 +97,19 @@ void AddParameters(CLI::App& app, Options& options) {
   AddList(app, "--pivoting", options.pivotings, ParsePivoting,
           "default, none, partial, interval[:LOW:HIGH], threshold[:T]");
   AddList(app, "--tolerance", options.tolerances, ParseNumber,
-          "Of iterative methods, relative; 0: until nothing changes");
+          "Relative tolerance of iterative methods; 0: until nothing changes");
   AddList(app, "--absolute-tolerance", options.absolute_tolerances, ParseNumber,
-          "Of iterative methods that take it: the published tolerance");
+          "Published absolute tolerance, for iterative methods that have it");
   AddList(app, "--variant", options.variants, ParseVariant,
-          "Of methods that have it: fast, published");
+          "Variant, for methods that have it: fast, published");
   AddList(app, "--section-size", options.section_sizes, ParseSection,
-          "Of iterative methods; 0: the default; 'published': clamp(n/10, 256, 1024)");
-  AddList(
-      app, "--block-size", options.block_sizes, ParseBlock,
-      "Of methods that take it, where they take this one: croutctl factor --help; 0: the default");
+          "Section size of iterative methods; 0: the default; 'published': clamp(n/10, 256, 1024)");
+  AddList(app, "--block-size", options.block_sizes, ParseBlock,
+          "Block size, for methods that accept the value: croutctl factor --help; 0: the default");
   app.add_option("--sweep-limit", options.sweep_limit, "Sweeps of one section; 0: the default");
   AddList(app, "--warm", options.warm, ParseNumber,
-          "Sequences with these relative changes per step, iterative methods starting from the "
-          "factor of the step before; 0: the family's own steps, of mcf");
+          "Sequences with these relative changes per step; iterative methods start from the "
+          "factor of the previous step; 0: the steps of the family mcf");
   app.add_option("--steps", options.steps, "Steps of a sequence")->check(CLI::Range(1, 1000));
 }
 
@@ -176,11 +175,11 @@ void AddTypes(CLI::App& app, Options& options) {
 
 void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--device", options.device, "host, or cuda:N")->capture_default_str();
-  app.add_option("--threads", options.threads, "Of the host; a thread for each core unless given")
+  app.add_option("--threads", options.threads, "Host threads; default: one for each core")
       ->check(CLI::Range(1, 4096));
   app.add_option("--algorithms", options.algorithms,
-                 "Names; all of the device unless given. By name also lu_loop, plain loops, on the "
-                 "host")
+                 "Names; default: all methods of the device. By name also lu_loop, plain loops on "
+                 "the host")
       ->delimiter(',');
   AddInputs(app, options);
   AddParameters(app, options);
@@ -192,12 +191,12 @@ void AddOptions(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
   app.add_option("--case-seconds", options.case_seconds,
-                 "A case is not repeated again once its runs took this long together")
+                 "Total seconds of a case's runs after which it is not repeated")
       ->capture_default_str();
   app.add_option("--refine", options.refine, "Most refinement steps of the refined solve")
       ->capture_default_str();
   app.add_option("--accuracy-limit", options.accuracy_limit,
-                 "Larger matrices get no factor ratio and no max |PA - LU|")
+                 "Largest order with a factor ratio and max |PA - LU|")
       ->capture_default_str();
   app.add_option("--pattern-cells", options.pattern_cells,
                  "Cells along a side of the patterns of magnitudes of A and LU; 0: none")

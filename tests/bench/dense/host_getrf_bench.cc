@@ -161,16 +161,16 @@ void Cancel(host::Executor& executor, ExecutionContext& context, int64_t n) {
         ended = std::chrono::steady_clock::now();
       });
       std::this_thread::sleep_for(std::chrono::duration<double>(whole * share / 20));
-      const auto told = std::chrono::steady_clock::now();
+      const auto requested = std::chrono::steady_clock::now();
       stop = true;
       job.join();
       if (absl::IsCancelled(status)) {
-        until_stopped.push_back(std::chrono::duration<double>(ended - told).count());
+        until_stopped.push_back(std::chrono::duration<double>(ended - requested).count());
       }
     });
   }
   if (until_stopped.empty()) Check(absl::InternalError("nothing was stopped"));
-  std::printf("n=%lld %s: the whole takes %.2f s; stops %s s after it was told (%zu of 19 times)\n",
+  std::printf("n=%lld %s: the whole takes %.2f s; stops %s s after the request (%zu of 19 times)\n",
               static_cast<long long>(n), NameOf(kDTypeOf<T>).data(), whole,
               Range(until_stopped).c_str(), until_stopped.size());
   std::fflush(stdout);

@@ -118,9 +118,9 @@ class Measured:
 def table(of_kind):
     measured = Measured(of_kind)
     note = ("Each time runs from the matrix to a float64 solution with one right-hand side. \"Then\" separates the first system from each later one. "
-            "– means not measured. \"From system k\" means that the first k systems together take less time with Crout. *In process* means "
-            f"for dense systems `getrf` and `getrs` of OpenBLAS on {measured.direct['cores']} cores (for a later right-hand side `getrs` alone), and "
-            f"for sparse systems `splu` of SciPy on {measured.users['cores']} cores. *Host* is `croutd` on a machine of the same kind, over loopback. The series (n = 2,048) were "
+            "– means not measured. \"From system k\" means that the first k systems together take less time with Crout. *In process* "
+            f"is OpenBLAS on {measured.direct['cores']} cores for dense systems: `getrf` and `getrs`, or `getrs` alone for a later right-hand side. "
+            f"For sparse systems it is SciPy's `splu` on {measured.users['cores']} cores. *Host* is `croutd` on a machine of the same kind, over loopback. The series (n = 2,048) were "
             "measured over loopback on an H100. The other times of the H100 are computed: the server's measured time, plus the transfer at the measured rate of "
             f"loopback, {number(8 * measured.bytes_per_second() / 1e9)} Gbit/s.")
     rows = [measured.dense(4096), measured.later_rhs(4096), measured.step(2048, "all values"), measured.step(2048, "0.1 % of the entries")]

@@ -106,7 +106,7 @@ TEST_F(CroutctlTest, OnesAreForAMatrixOnStandardInputToo) {
   const Finished cut = RunPiped(text, {"lu", "-", "--ones"});
   EXPECT_EQ(cut.exit_code, 12);
   EXPECT_THAT(cut.errors, ::testing::HasSubstr("standard input has no Matrix Market size line"));
-  WriteFile(text, "");  // as if a download had failed
+  WriteFile(text, "");  // simulates a failed download
   EXPECT_THAT(RunPiped(text, {"lu", "-", "--ones"}).errors,
               ::testing::HasSubstr("standard input is empty"));
 }

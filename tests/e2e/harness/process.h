@@ -73,7 +73,7 @@ int64_t StatusBytes(pid_t pid, const std::string& field);
 
 // The result of a finished program.
 struct Finished {
-  int exit_code;  // as returned by Process::Wait
+  int exit_code;  // result of Process::Wait
   std::string output;
   std::string errors;
 };

@@ -85,8 +85,8 @@ def draw(panel, axes, series, begin):
         return
     for name, times, values in series:
         # If there are many series, those that are always zero are not in the legend.
-        told = len(series) <= FEW_SERIES or any(v and not math.isnan(v) for v in values)
-        style = {"label": name} if told else {"color": "lightgray"}
+        labelled = len(series) <= FEW_SERIES or any(v and not math.isnan(v) for v in values)
+        style = {"label": name} if labelled else {"color": "lightgray"}
         axes.plot([t - begin for t in times], values, linewidth=1, clip_on=False, **style)
     if not axes.get_legend_handles_labels()[0]:
         said = "zero all the time" if series else "no data"

@@ -145,7 +145,7 @@ TEST_P(CudssTypesTest, Solves) {
                          runner_->Make(a.view(), {.analysis = analysis}));
     EXPECT_EQ(factor.summary.algorithm, "cudss");
     EXPECT_EQ(factor.summary.info, 0);
-    EXPECT_EQ(factor.summary.pivot_growth, 0) << "is not told";
+    EXPECT_EQ(factor.summary.pivot_growth, 0) << "cuDSS does not report it";
     ASSERT_TRUE(factor.summary.sparse->numeric.counts.has_value());
     // cuDSS pivots only within a block and enlarges pivots that remain too small (by default below
     // 1e-5 in single precision). The service refines while the error decreases.

@@ -177,7 +177,7 @@ TEST(SeriesModelTest, AllowsTheIterationsOfThePreviousStep) {
   model.RecordReuse(Tried(9, 9));
   EXPECT_EQ(model.Budget().least, 9);
   model.RecordRefactorization(kFactor, {});
-  EXPECT_EQ(model.Budget().least, 7);  // as after the previous factorization
+  EXPECT_EQ(model.Budget().least, 7);  // same as after the previous factorization
 }
 
 // If matrices recur, a step that reuses the factor may cost up to a factorization more than the

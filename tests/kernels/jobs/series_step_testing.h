@@ -101,7 +101,7 @@ class Series {
   const std::optional<Factorization>& factor() const { return factor_; }
   const std::optional<Factorization>& matrix() const { return matrix_; }
   bool made_singular() const { return made_singular_; }
-  const JobBytes& bytes() const { return bytes_; }  // as planned for the last step
+  const JobBytes& bytes() const { return bytes_; }  // bytes planned for the last step
   size_t kept_bytes() const {
     size_t sum = 0;
     for (const auto* kept : {&factor_, &matrix_, &solution_}) {

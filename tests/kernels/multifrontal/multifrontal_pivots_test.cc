@@ -156,7 +156,7 @@ class MultifrontalPivotsTest
     CROUT_ASSIGN_OR_RETURN(factor.analysis, Analyze(a, options, kNeverStop));
     CROUT_ASSIGN_OR_RETURN(factor.summary, runner_->Again(a, factor, kNeverStop, &postponable_));
     delayed_ = false;
-    for (int round = 0; round < 2 && NeedsDelays(factor); ++round) {  // as in a job
+    for (int round = 0; round < 2 && NeedsDelays(factor); ++round) {  // same limit as in a job
       delayed_ = true;
       CROUT_ASSIGN_OR_RETURN(factor.analysis,
                              DelayPivots(factor.analysis, a, a.dtype, options, kNeverStop));

@@ -83,7 +83,7 @@ TEST_F(CallLogTest, SlowCallsAndFaultsAreLoggedBeyondTheSample) {
   EXPECT_THAT(slow, Each(HasSubstr("slow=true")));
   EXPECT_LT(sampled.size(), 1000u) << "unless the test took a hundred seconds";
   EXPECT_EQ(sampled.size() + Skipped(sampled) + Skipped(slow), 1000u)
-      << "what was left out is told";
+      << "the log states the number of omitted calls";
   for (int i = 0; i < 100; ++i) Write(log, 0.1, absl::InternalError("broken"));
   const auto faults = Lines();
   EXPECT_THAT(faults, SizeIs(100));

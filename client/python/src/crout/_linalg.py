@@ -196,7 +196,7 @@ class SparseFactors(Summarized):
     perm_r: Array
     perm_c: Array
     record: FactorRecord
-    _determinant: SlogDet  # of L U and the permutations; without the rounding and overflow of the scales in U
+    _determinant: SlogDet  # for L U and permutations; without rounding and overflow of the scales in U
 
     def slogdet(self) -> SlogDet:
         """Return the determinant of A.

@@ -128,7 +128,7 @@ class _Daemon:
         environment |= _DEFAULTS
         path = self._directory / "log" if log is None else Path(log)
         if log is None:
-            environment["CROUT_LOG_LEVEL"] = "error"  # so that the file stays small
+            environment["CROUT_LOG_LEVEL"] = "error"  # keeps the file small
         own = (f"--listen={self.address}", f"--stop-with-parent={self._parent}")
         try:
             begin = self._start([program, *own, *flags], environment, path)

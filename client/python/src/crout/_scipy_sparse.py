@@ -29,7 +29,7 @@ _splu = linalg.splu
 _spsolve = linalg.spsolve
 
 _TRANS: dict[str, Literal[0, 1, 2]] = {"N": 0, "T": 1, "H": 2}
-_ELEMENTS_AT_ONCE = 1 << 22  # of the dense form of a sparse right-hand side
+_ELEMENTS_AT_ONCE = 1 << 22  # elements of the dense form of a sparse right-hand side
 
 
 def _to_csc(a: Any) -> Any:

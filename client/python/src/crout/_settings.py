@@ -168,7 +168,7 @@ class _Reader:
     def read(self, text: str) -> dict[str, Settings]:
         self._text = text
         try:
-            root = tomllib.loads(text + "\n")  # so that an error in the last line has its number
+            root = tomllib.loads(text + "\n")  # the newline gives an error in the last line its number
         except (ValueError, RecursionError) as error:  # the message has the line's number
             raise InvalidRequest(f"{self._path}: {error}") from None
         self._read_table("", root)

@@ -21,8 +21,8 @@ _CELLS = 300  # largest number of cells along a side of a picture
 _ENTRIES_AT_ONCE = 1 << 22
 # The colors of Okabe and Ito are distinguishable with any color vision.
 _BLUE, _ORANGE = "#0072B2", "#D55E00"
-_GREENS = ("#d5f0e6", "#009E73", "#00402f")  # of small to large fronts
-_LEAST_SHADE = 0.5  # of a cell with few nonzeros
+_GREENS = ("#d5f0e6", "#009E73", "#00402f")  # colors of small to large fronts
+_LEAST_SHADE = 0.5  # shade of a cell with few nonzeros
 _ORDER = "in the order of elimination, from 0"
 _TITLE = 11  # points
 _LEAST_BLOCK = 50  # smallest share of the order, 1/50, at which a front is outlined
@@ -181,7 +181,7 @@ def _draw_pattern(axes: Any, n: int, counts: Array, entries: Array) -> None:
     """Draw counts of nonzeros; blue where at least half of them are `entries`, otherwise orange."""
     from matplotlib.colors import to_rgb
 
-    elements = max(-(-n // max(counts.shape[0], 1)), 1) ** 2  # of a cell
+    elements = max(-(-n // max(counts.shape[0], 1)), 1) ** 2  # elements of a cell
     shade = _LEAST_SHADE + (1 - _LEAST_SHADE) * np.log(np.maximum(counts, 1)) / max(np.log(elements), 1e-9)
     if elements == 1:
         shade = np.ones_like(shade)

@@ -19,7 +19,7 @@ from crout.records import FactorRecord
 if TYPE_CHECKING:
     _LinAlgWarning = RuntimeWarning
 else:
-    try:  # so that warning filters for SciPy's class apply
+    try:  # warning filters for SciPy's class then apply
         from scipy.linalg import LinAlgWarning as _LinAlgWarning
     except ImportError:
         _LinAlgWarning = RuntimeWarning

@@ -37,7 +37,7 @@ class UnreadSeriesTest : public RpcSeriesTest {
             HalfClose();
           }) {}
     ~Sender() {
-      Cancel();  // so that a failed test does not wait for the stream
+      Cancel();  // keeps a failed test from waiting for the stream
       thread_.join();
     }
 

@@ -102,7 +102,7 @@ double Difference(const Download& download, int64_t n, const Triplets& a) {
   for (const Triplet& entry : a) full[entry.row * n + entry.column] += entry.value;
   double largest = 0;
   for (int64_t i = 0; i < n; ++i) {
-    EXPECT_EQ(lower[i * n + i], 0) << "the unit diagonal is not told";
+    EXPECT_EQ(lower[i * n + i], 0) << "the unit diagonal is not stored";
     lower[i * n + i] = 1;
     for (int64_t k = 0; k <= i; ++k) {
       for (int64_t j = k; j < n; ++j) product[i * n + j] += lower[i * n + k] * upper[k * n + j];
