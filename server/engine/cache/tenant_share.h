@@ -44,7 +44,7 @@ struct TenantShare {
   }
 
   const std::string_view tenant;
-  size_t bytes = 0;                // of the attached versions, idle or not
+  size_t bytes = 0;                // size of the attached versions, idle or not
   std::list<CachedVersion*> idle;  // least recently used first
   size_t idle_bytes = 0;
 

@@ -24,7 +24,7 @@ struct CachedVersion;
 struct TierMemory {
   // Constant after the construction of TieredStore.
   Tier tier = Tier::kDevice;
-  size_t index = 0;            // of the tenants' shares of this memory
+  size_t index = 0;            // index of this memory in the tenants' shares
   DeviceSlot* slot = nullptr;  // the slot of its device; null: not the memory of a device
   MemoryBudget* budget = nullptr;
   // Idle versions move to this memory under memory pressure; null: they are dropped.

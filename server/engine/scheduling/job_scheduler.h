@@ -114,7 +114,7 @@ class JobScheduler {
       double seconds;
     };
     std::vector<std::shared_ptr<QueuedJob>> jobs;
-    std::vector<Charge> charges;  // what the tenants of the jobs were charged
+    std::vector<Charge> charges;  // seconds charged to the tenants of the jobs
     Clock::duration waited{0};    // time an idle stream held jobs back to fill a batch
   };
 

@@ -72,7 +72,7 @@ class RequestReader {
   bool half_closed_ = false;
   std::deque<StreamMessage> inbox_;
   size_t segment_ = 0;        // index in inbox_.front() of the segment to consume next
-  size_t offset_ = 0;         // of the first unconsumed byte in that segment
+  size_t offset_ = 0;         // position of the first unconsumed byte in that segment
   bool header_read_ = false;  // the header of inbox_.front()
   std::optional<TransferWatch> watch_;
 };
