@@ -3,6 +3,8 @@
 // Tests the reports of jobs that take far longer than predicted, and the end of factorizations that
 // stand still.
 #include <atomic>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "gmock/gmock.h"
@@ -11,6 +13,7 @@
 #include "server/operations_pages.h"
 #include "server/rpc/codec/status.h"
 #include "tests/server/rpc/fixture.h"
+#include "tests/server/scrape.h"
 
 namespace crout::testing::overdue_job_test {
 namespace {
