@@ -281,7 +281,7 @@ void StreamCall::Proceed(std::vector<PayloadStep*> steps) {
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
   // A gRPC reaction must not wait for the driver or the system to allocate memory.
   if (need->device <= kQuickAdmissionBytes && steps_.HasCachedMemory()) {
-    if (auto memory = TryReserve(core_.engine, slot, *need)) {
+    if (auto memory = TryReserve(core_.engine, slot, *need, steps_.tenant())) {
       const absl::Status status = steps_.AdmitDense(*std::move(memory));
       return status.ok() ? BeginUpload() : End(status);
     }
