@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "kernels/util/clock.h"
 #include "server/auth/token.h"
 #include "server/engine/cache/handle.h"
 #include "tests/server/rpc/fixture.h"
@@ -339,7 +340,7 @@ TEST_F(IdentityTest, WithdrawnTokensEndTheirStreams) {
 
 TEST_F(IdentityTest, TokensExpire) {
   const std::string end =
-      absl::FormatTime(absl::RFC3339_sec, absl::Now() + absl::Hours(1), absl::UTCTimeZone());
+      absl::FormatTime(absl::RFC3339_sec, WallNow() + absl::Hours(1), absl::UTCTimeZone());
   std::string line = LineOf("a");
   line.pop_back();
   StartWithIdentities("[alice]\n" + line + " until " + end + "\ntenants = one\nroles = factor\n");

@@ -287,7 +287,7 @@ TEST_F(RpcSeriesTest, ChangesApplyToAPrecedingSingularMatrix) {
         // A step releases its stream and its memory after its answer.
         WaitUntil(
             [&] {
-              const DeviceSlot& slot = *core().engine.devices.slots()[0];
+              DeviceSlot& slot = *core().engine.devices.slots()[0];
               return Held().streams_busy == 0 &&
                      Held().device_reserved == core().engine.cache.EvictableBytes(slot);
             },
