@@ -125,6 +125,7 @@ asan_tests() {
   tests/ci/run_ctest.py asan -R "^(($pattern)(\.[0-9]+)?|.*_fuzz_seeds)\$" 2>&1 | tee "$logs/ctest-asan.log"
 }
 
+# Without the emulations of device code, in which several threads may write the same value to one place.
 tsan_tests() {
   cmake --preset tsan >"$logs/configure-tsan.log"
   cmake --build --preset tsan --target tests_unit
