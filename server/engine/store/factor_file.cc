@@ -30,6 +30,8 @@ constexpr absl::string_view kAnalysisPrefix = "analysis.";
 // Prefix of the keys of the checksums. The rest of the key is the name of the tensor.
 constexpr absl::string_view kChecksumPrefix = "xxh3_64:";
 
+constexpr size_t kFirstReadBytes = 4096;
+
 struct KnownPart {
   std::string_view name;
   PartKind kind;
@@ -162,17 +164,24 @@ absl::Status FactorImage::Write(const std::string& directory, const std::string&
 absl::StatusOr<FactorFile> FactorFile::Open(const std::string& path) {
   FactorFile opened;
   CROUT_ASSIGN_OR_RETURN(opened.file_, OpenToRead(path));
-  CROUT_ASSIGN_OR_RETURN(const uint64_t size, SizeOfFile(opened.file_));
-  std::array<std::byte, kTensorPrefixBytes> prefix;
-  if (size < prefix.size()) return DamagedFile("it has no header");
-  CROUT_RETURN_IF_ERROR(ReadAt(opened.file_, 0, prefix));
-  CROUT_ASSIGN_OR_RETURN(const size_t length, TensorHeaderLength(prefix, size));
-  std::string text(length, '\0');
-  CROUT_RETURN_IF_ERROR(
-      ReadAt(opened.file_, kTensorPrefixBytes, std::as_writable_bytes(std::span(text))));
-  opened.data_start_ = kTensorPrefixBytes + length;
+  const uint64_t size = opened.file_.size;
+  if (size < kTensorPrefixBytes) return DamagedFile("it has no header");
+  // Most headers arrive with the first read.
+  std::string start(std::min<uint64_t>(size, kFirstReadBytes), '\0');
+  CROUT_RETURN_IF_ERROR(ReadAt(opened.file_.file, 0, std::as_writable_bytes(std::span(start))));
+  CROUT_ASSIGN_OR_RETURN(
+      const size_t length,
+      TensorHeaderLength(std::as_bytes(std::span(start)).first(kTensorPrefixBytes), size));
+  const size_t read = start.size();
+  start.resize(kTensorPrefixBytes + length);
+  if (start.size() > read) {
+    CROUT_RETURN_IF_ERROR(
+        ReadAt(opened.file_.file, read, std::as_writable_bytes(std::span(start)).subspan(read)));
+  }
+  opened.data_start_ = start.size();
   CROUT_ASSIGN_OR_RETURN(const TensorHeader header,
-                         DecodeTensorHeader(text, size - opened.data_start_));
+                         DecodeTensorHeader(std::string_view(start).substr(kTensorPrefixBytes),
+                                            size - opened.data_start_));
   CROUT_ASSIGN_OR_RETURN(opened.record_, DecodeRecord(header.metadata));
   CROUT_RETURN_IF_ERROR(opened.Classify(header));
   CROUT_RETURN_IF_ERROR(opened.CheckPartSizes());
@@ -267,7 +276,7 @@ bool FactorFile::has_matrix() const {
 }
 
 absl::Status FactorFile::Read(const StoredTensor& stored, std::span<std::byte> to) const {
-  CROUT_RETURN_IF_ERROR(ReadAt(file_, data_start_ + stored.tensor.offset, to));
+  CROUT_RETURN_IF_ERROR(ReadAt(file_.file, data_start_ + stored.tensor.offset, to));
   if (ChecksumOfBytes(to) == stored.checksum) return absl::OkStatus();
   return DamagedFile(absl::StrCat("the checksum of \"", stored.tensor.name, "\" is wrong"));
 }

@@ -61,6 +61,8 @@ class FactorFile {
   static absl::StatusOr<FactorFile> Open(const std::string& path);
 
   const FactorRecord& record() const { return record_; }
+  uint64_t file_bytes() const { return file_.size; }
+  absl::Time modified() const { return file_.modified; }
   // Bytes of the parts in memory (FactorParts::bytes()).
   size_t part_bytes() const;
   // Bytes of the arrays of the analysis; 0 unless the factor is sparse.
@@ -89,7 +91,7 @@ class FactorFile {
   size_t SizeOfPart(std::string_view name) const;
   absl::Status Read(const StoredTensor& stored, std::span<std::byte> to) const;
 
-  OpenFile file_;
+  FileToRead file_;
   uint64_t data_start_ = 0;
   FactorRecord record_;
   std::vector<StoredPart> parts_;

@@ -74,9 +74,15 @@ size_t FreeBytes(const std::string& directory) {
 
 struct ListedFile {
   std::string name;  // relative to the folder
-  size_t bytes = 0;  // charged
   bool usable_name = false;
 };
+
+// Returns the bytes on disk of the file.
+size_t DiskBytesOf(const std::string& path) {
+  std::error_code error;
+  const uintmax_t bytes = fs::file_size(path, error);
+  return error ? 0 : FactorStore::DiskBytes(bytes);
+}
 
 // Lists all files below the folder.
 absl::StatusOr<std::vector<ListedFile>> ListFiles(const std::string& folder) {
@@ -85,13 +91,10 @@ absl::StatusOr<std::vector<ListedFile>> ListFiles(const std::string& folder) {
   for (fs::recursive_directory_iterator next(folder, error), end; !error && next != end;
        next.increment(error)) {
     std::error_code no_file;
-    const bool regular = next->symlink_status(no_file).type() == fs::file_type::regular;
-    if (!regular) continue;
-    const uintmax_t bytes = next->file_size(no_file);
-    if (no_file) continue;
-    std::string name = next->path().lexically_relative(folder).string();
+    if (!next->is_regular_file(no_file)) continue;
+    std::string name = next->path().string().substr(folder.size() + 1);
     const bool usable = next.depth() == 0 && absl::EndsWith(name, kSuffix);
-    files.push_back({std::move(name), FactorStore::DiskBytes(bytes), usable});
+    files.push_back({std::move(name), usable});
   }
   if (error) {
     return absl::UnavailableError(absl::StrCat("--store: listing ", folder, ": ", error.message()));
@@ -101,12 +104,6 @@ absl::StatusOr<std::vector<ListedFile>> ListFiles(const std::string& folder) {
 
 std::string FileName(const FactorRecord& record) {
   return absl::StrCat(record.handle.ToString(), "-", record.version, kSuffix);
-}
-
-absl::Time ModificationTime(const std::string& path) {
-  struct stat about;
-  if (lstat(path.c_str(), &about) != 0) return absl::InfinitePast();
-  return absl::TimeFromTimespec(about.st_mtim);
 }
 
 void SetModificationTime(const std::string& path, absl::Time time) {
@@ -122,7 +119,7 @@ void SetModificationTime(const std::string& path, absl::Time time) {
 // A file with the name of a factor, while the store starts.
 struct FactorStore::Candidate {
   std::string name;
-  size_t bytes = 0;
+  size_t bytes = 0;  // charged
   absl::Status status = {};
   FoundFactor found = {};
 };
@@ -150,7 +147,9 @@ absl::StatusOr<std::unique_ptr<FactorStore>> FactorStore::Open(const FactorStore
     max_bytes = FreeBytes(directory);
     for (const char* folder : {"/factors", "/quarantine"}) {
       CROUT_ASSIGN_OR_RETURN(const std::vector<ListedFile> files, ListFiles(directory + folder));
-      for (const ListedFile& file : files) max_bytes += file.bytes;
+      for (const ListedFile& file : files) {
+        max_bytes += DiskBytesOf(absl::StrCat(directory, folder, "/", file.name));
+      }
     }
     max_bytes /= 2;
   }
@@ -184,9 +183,9 @@ absl::Status FactorStore::Scan(std::vector<FoundFactor>* found) {
       continue;  // unfinished
     }
     if (file.usable_name) {
-      candidates.push_back({.name = std::move(file.name), .bytes = file.bytes});
+      candidates.push_back({.name = std::move(file.name)});
     } else {
-      other_bytes += file.bytes;
+      other_bytes += DiskBytesOf(PathOf(file.name));
       ++unusable_;
     }
   }
@@ -212,13 +211,15 @@ absl::Status FactorStore::Scan(std::vector<FoundFactor>* found) {
     }
     const bool damaged = absl::IsDataLoss(candidate.status);
     if (!damaged || !Quarantine(candidate.name)) {
-      other_bytes += candidate.bytes;
+      other_bytes += DiskBytesOf(PathOf(candidate.name));
       ++unusable_;
     }
   }
   CROUT_ASSIGN_OR_RETURN(files, ListFiles(quarantine_));
   quarantined_ = std::ssize(files);
-  for (const ListedFile& file : files) other_bytes += file.bytes;
+  for (const ListedFile& file : files) {
+    other_bytes += DiskBytesOf(absl::StrCat(quarantine_, "/", file.name));
+  }
   return Charge(usable, other_bytes, found);
 }
 
@@ -242,7 +243,8 @@ void FactorStore::ReadHeader(Candidate& candidate) const {
     }
     FoundFactor& found = candidate.found;
     found.record = file.record();
-    found.lease_end = ModificationTime(PathOf(candidate.name));
+    found.lease_end = file.modified();
+    candidate.bytes = DiskBytes(file.file_bytes());
     found.part_bytes = file.part_bytes();
     found.analysis_bytes = file.analysis_bytes();
     found.has_matrix = file.has_matrix();

@@ -37,14 +37,15 @@ OpenFile::~OpenFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-absl::StatusOr<OpenFile> OpenToRead(const std::string& path) {
+absl::StatusOr<FileToRead> OpenToRead(const std::string& path) {
   // O_NONBLOCK: open() must not wait for the writer of a pipe.
   OpenFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.descriptor() < 0) return StatusOfErrno(errno, "open a file");
   struct stat about;
   if (fstat(file.descriptor(), &about) != 0) return StatusOfErrno(errno, "inspect a file");
   if (!S_ISREG(about.st_mode)) return absl::DataLossError("the file is not a regular file");
-  return file;
+  return FileToRead{std::move(file), static_cast<uint64_t>(about.st_size),
+                    absl::TimeFromTimespec(about.st_mtim)};
 }
 
 absl::StatusOr<OpenFile> CreateFile(const std::string& path) {
@@ -53,12 +54,6 @@ absl::StatusOr<OpenFile> CreateFile(const std::string& path) {
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (file.descriptor() < 0) return StatusOfErrno(errno, "create a file");
   return file;
-}
-
-absl::StatusOr<uint64_t> SizeOfFile(const OpenFile& file) {
-  struct stat about;
-  if (fstat(file.descriptor(), &about) != 0) return StatusOfErrno(errno, "inspect a file");
-  return static_cast<uint64_t>(about.st_size);
 }
 
 absl::Status ReadAt(const OpenFile& file, uint64_t offset, std::span<std::byte> to) {

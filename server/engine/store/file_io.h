@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace crout {
 
@@ -39,12 +40,17 @@ class OpenFile {
   int descriptor_ = -1;
 };
 
+struct FileToRead {
+  OpenFile file;
+  uint64_t size = 0;
+  absl::Time modified;
+};
+
 // Opens a regular file for reading. Follows no link at the last component.
-absl::StatusOr<OpenFile> OpenToRead(const std::string& path);
+absl::StatusOr<FileToRead> OpenToRead(const std::string& path);
 // Creates a file for this user only. Replaces an existing file.
 absl::StatusOr<OpenFile> CreateFile(const std::string& path);
 
-absl::StatusOr<uint64_t> SizeOfFile(const OpenFile& file);
 // Reads exactly `to.size()` bytes from `offset` on.
 absl::Status ReadAt(const OpenFile& file, uint64_t offset, std::span<std::byte> to);
 // Appends all bytes.
