@@ -23,15 +23,27 @@ constexpr size_t kMaxContinuationBytes = 4096;
 // The parts of a failed upload are removed even if the call was stopped, within this time.
 constexpr std::chrono::milliseconds kAbortLimit{5000};
 
+// Returns `size` bytes from `begin` on, or those up to the end.
+std::vector<std::span<const std::byte>> Slice(S3Bytes bytes, size_t begin, size_t size) {
+  std::vector<std::span<const std::byte>> slice;
+  for (std::span<const std::byte> piece : bytes) {
+    const size_t skipped = std::min(begin, piece.size());
+    piece = piece.subspan(skipped);
+    begin -= skipped;
+    piece = piece.first(std::min(size, piece.size()));
+    size -= piece.size();
+    if (!piece.empty()) slice.push_back(piece);
+  }
+  return slice;
+}
+
 // SHA-256 digests of the blocks of kS3PartBytes. One digest for no bytes.
-absl::StatusOr<std::vector<Sha256>> BlockDigests(std::span<const std::byte> bytes) {
-  std::vector<Sha256> digests;
-  digests.reserve(bytes.size() / kS3PartBytes + 1);
-  do {
-    const auto block = bytes.first(std::min(bytes.size(), kS3PartBytes));
-    CROUT_ASSIGN_OR_RETURN(digests.emplace_back(), Sha256Of(block));
-    bytes = bytes.subspan(block.size());
-  } while (!bytes.empty());
+absl::StatusOr<std::vector<Sha256>> BlockDigests(S3Bytes bytes) {
+  const size_t blocks = std::max<size_t>(1, (SizeOf(bytes) + kS3PartBytes - 1) / kS3PartBytes);
+  std::vector<Sha256> digests(blocks);
+  for (size_t i = 0; i < blocks; ++i) {
+    CROUT_ASSIGN_OR_RETURN(digests[i], Sha256Of(Slice(bytes, i * kS3PartBytes, kS3PartBytes)));
+  }
   return digests;
 }
 
@@ -140,20 +152,20 @@ absl::StatusOr<std::unique_ptr<S3Client>> S3Client::Create(S3Settings settings) 
 absl::StatusOr<S3Reply> S3Client::Send(const char* operation, S3Request request,
                                        const S3CallLimits& limits) {
   if (request.body.empty()) {
-    CROUT_ASSIGN_OR_RETURN(request.body_digest, Sha256Of({}));
+    CROUT_ASSIGN_OR_RETURN(request.body_digest, Sha256Of(S3Bytes()));
   }
   CROUT_ASSIGN_OR_RETURN(S3Reply reply, transport_.Send(request, limits));
   CROUT_RETURN_IF_ERROR(StatusOfReply(operation, reply));
   return reply;
 }
 
-absl::StatusOr<std::string> S3Client::Put(const std::string& key, std::span<const std::byte> bytes,
+absl::StatusOr<std::string> S3Client::Put(const std::string& key, S3Bytes bytes,
                                           const S3Condition& condition,
                                           const S3CallLimits& limits) {
   CROUT_RETURN_IF_ERROR(CheckKey(key));
-  if (bytes.size() > kS3MaxObjectBytes) {
+  if (SizeOf(bytes) > kS3MaxObjectBytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("an object of ", bytes.size(), " bytes exceeds the limit of ",
+        absl::StrCat("an object of ", SizeOf(bytes), " bytes exceeds the limit of ",
                      kS3MaxObjectBytes, " bytes. Store less in it"));
   }
   CROUT_ASSIGN_OR_RETURN(const std::vector<Sha256> digests, BlockDigests(bytes));
@@ -171,8 +183,7 @@ absl::StatusOr<std::string> S3Client::Put(const std::string& key, std::span<cons
   return std::move(reply.etag);
 }
 
-absl::StatusOr<std::string> S3Client::PutParts(const std::string& key,
-                                               std::span<const std::byte> bytes,
+absl::StatusOr<std::string> S3Client::PutParts(const std::string& key, S3Bytes bytes,
                                                const std::vector<Sha256>& digests,
                                                const S3Condition& condition,
                                                const S3CallLimits& limits) {
@@ -201,24 +212,22 @@ absl::StatusOr<std::string> S3Client::PutParts(const std::string& key,
 }
 
 absl::StatusOr<std::string> S3Client::SendParts(const std::string& key, const std::string& upload,
-                                                std::span<const std::byte> bytes,
-                                                const std::vector<Sha256>& digests,
+                                                S3Bytes bytes, const std::vector<Sha256>& digests,
                                                 const S3Condition& condition,
                                                 const S3CallLimits& limits) {
   const auto deadline = std::chrono::steady_clock::now() + limits.duration;
   std::string list = "<CompleteMultipartUpload>";
   for (size_t i = 0; i < digests.size(); ++i) {
-    const size_t begin = i * kS3PartBytes;
-    CROUT_ASSIGN_OR_RETURN(
-        const S3Reply sent,
-        Send("write a part of an object",
-             {.method = "PUT",
-              .key = key,
-              .query = absl::StrCat("partNumber=", i + 1, "&", upload),
-              .body = bytes.subspan(begin, std::min(kS3PartBytes, bytes.size() - begin)),
-              .body_digest = digests[i],
-              .repeatable = true},
-             Remaining(limits, deadline)));
+    const auto part = Slice(bytes, i * kS3PartBytes, kS3PartBytes);
+    CROUT_ASSIGN_OR_RETURN(const S3Reply sent,
+                           Send("write a part of an object",
+                                {.method = "PUT",
+                                 .key = key,
+                                 .query = absl::StrCat("partNumber=", i + 1, "&", upload),
+                                 .body = part,
+                                 .body_digest = digests[i],
+                                 .repeatable = true},
+                                Remaining(limits, deadline)));
     if (sent.etag.empty() || absl::StrContains(sent.etag, '<') || absl::StrContains(sent.etag, '&'))
       return NoTag("write a part of an object");
     absl::StrAppend(&list, "<Part><PartNumber>", i + 1, "</PartNumber><ETag>", sent.etag,
@@ -226,7 +235,7 @@ absl::StatusOr<std::string> S3Client::SendParts(const std::string& key, const st
   }
   list += "</CompleteMultipartUpload>";
   const auto body = std::as_bytes(std::span(list));
-  S3Request request{.method = "POST", .key = key, .query = upload, .body = body};
+  S3Request request{.method = "POST", .key = key, .query = upload, .body = S3Bytes(&body, 1)};
   CROUT_ASSIGN_OR_RETURN(request.body_digest, Sha256Of(body));
   CROUT_RETURN_IF_ERROR(AppendCondition(condition, request.headers));
   CROUT_ASSIGN_OR_RETURN(
@@ -248,9 +257,9 @@ absl::StatusOr<S3ObjectInfo> S3Client::Get(const std::string& key, std::span<std
   CROUT_ASSIGN_OR_RETURN(
       S3Reply reply,
       Send("read an object", {.key = key, .repeatable = true, .content = content}, limits));
-  const std::span<std::byte> bytes = to.first(reply.received);
-  CROUT_RETURN_IF_ERROR(Failpoint("s3.get", bytes));
-  CROUT_ASSIGN_OR_RETURN(const std::vector<Sha256> digests, BlockDigests(bytes));
+  CROUT_RETURN_IF_ERROR(Failpoint("s3.get", to.first(reply.received)));
+  const std::span<const std::byte> bytes = to.first(reply.received);
+  CROUT_ASSIGN_OR_RETURN(const std::vector<Sha256> digests, BlockDigests(S3Bytes(&bytes, 1)));
   CROUT_ASSIGN_OR_RETURN(const std::string digest, ObjectDigest(digests));
   if (reply.digest != digest) {
     return absl::DataLossError(absl::StrCat("an object of ", bytes.size(), " bytes ",

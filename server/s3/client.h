@@ -48,7 +48,7 @@ class S3Client {
 
   // Returns the tag of the new object. Sends objects of more than kS3PartBytes in parts. A put with
   // a condition is not repeated: if it is UNAVAILABLE, the object may have been written.
-  absl::StatusOr<std::string> Put(const std::string& key, std::span<const std::byte> bytes,
+  absl::StatusOr<std::string> Put(const std::string& key, S3Bytes bytes,
                                   const S3Condition& condition, const S3CallLimits& limits);
 
   // Reads the whole object into the begin of `to`, and checks its digest. RESOURCE_EXHAUSTED if it
@@ -77,12 +77,11 @@ class S3Client {
 
   absl::StatusOr<S3Reply> Send(const char* operation, S3Request request,
                                const S3CallLimits& limits);
-  absl::StatusOr<std::string> PutParts(const std::string& key, std::span<const std::byte> bytes,
+  absl::StatusOr<std::string> PutParts(const std::string& key, S3Bytes bytes,
                                        const std::vector<Sha256>& digests,
                                        const S3Condition& condition, const S3CallLimits& limits);
   absl::StatusOr<std::string> SendParts(const std::string& key, const std::string& upload,
-                                        std::span<const std::byte> bytes,
-                                        const std::vector<Sha256>& digests,
+                                        S3Bytes bytes, const std::vector<Sha256>& digests,
                                         const S3Condition& condition, const S3CallLimits& limits);
 
   S3Transport transport_;

@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -74,6 +75,9 @@ absl::Status StatusOfCurl(CURLcode code) {
 
 struct FreeList {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+struct FreeDigest {
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
 };
 using HeaderList = std::unique_ptr<curl_slist, FreeList>;
 
@@ -159,6 +163,45 @@ class ReplyReader {
   bool too_long_ = false;
 };
 
+// Sends the body of a request.
+class BodyWriter {
+ public:
+  explicit BodyWriter(S3Bytes bytes) : bytes_(bytes) {}
+
+  // Callbacks of libcurl.
+  static size_t OnRead(char* to, size_t /*size*/, size_t space, void* self) {
+    return static_cast<BodyWriter*>(self)->Take({to, space});
+  }
+  // libcurl repeats a body from its begin if the store asks for it.
+  static int OnSeek(void* self, curl_off_t offset, int origin) {
+    if (offset != 0 || origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
+    BodyWriter& writer = *static_cast<BodyWriter*>(self);
+    writer.piece_ = 0;
+    writer.done_ = 0;
+    return CURL_SEEKFUNC_OK;
+  }
+
+ private:
+  size_t Take(std::span<char> to) {
+    size_t taken = 0;
+    while (taken < to.size() && piece_ < bytes_.size()) {
+      const std::span<const std::byte> rest = bytes_[piece_].subspan(done_);
+      const size_t count = std::min(rest.size(), to.size() - taken);
+      if (count > 0) std::memcpy(to.data() + taken, rest.data(), count);
+      taken += count;
+      done_ += count;
+      if (count < rest.size()) break;
+      ++piece_;
+      done_ = 0;
+    }
+    return taken;
+  }
+
+  const S3Bytes bytes_;
+  size_t piece_ = 0;
+  size_t done_ = 0;  // bytes of the piece that were sent
+};
+
 // libcurl requires this before any other call. It is thread-safe since libcurl 7.84.
 bool CurlIsReady() {
   static const bool is_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
@@ -167,15 +210,27 @@ bool CurlIsReady() {
 
 }  // namespace
 
-absl::StatusOr<Sha256> Sha256Of(std::span<const std::byte> bytes) {
+size_t SizeOf(S3Bytes bytes) {
+  size_t size = 0;
+  for (const auto piece : bytes) size += piece.size();
+  return size;
+}
+
+absl::StatusOr<Sha256> Sha256Of(S3Bytes bytes) {
+  const std::unique_ptr<EVP_MD_CTX, FreeDigest> context(EVP_MD_CTX_new());
+  bool is_done = context != nullptr && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
+  for (const auto piece : bytes)
+    is_done = is_done && EVP_DigestUpdate(context.get(), piece.data(), piece.size()) == 1;
   Sha256 digest;
-  unsigned size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
-                 EVP_sha256(), nullptr) != 1 ||
-      size != digest.size()) {
-    return absl::InternalError("OpenSSL could not compute a SHA-256 digest");
-  }
+  is_done =
+      is_done && EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()),
+                                    nullptr) == 1;
+  if (!is_done) return absl::InternalError("OpenSSL could not compute a SHA-256 digest");
   return digest;
+}
+
+absl::StatusOr<Sha256> Sha256Of(std::span<const std::byte> bytes) {
+  return Sha256Of(S3Bytes(&bytes, 1));
 }
 
 std::string HexOf(const Sha256& digest) {
@@ -201,8 +256,9 @@ class S3Transport::Session {
                                    const S3CallLimits& limits, SteadyTime deadline) {
     curl_easy_reset(easy_);  // keeps the connections
     ReplyReader reader(easy_, request);
+    BodyWriter writer(request.body);
     HeaderList headers;
-    CROUT_RETURN_IF_ERROR(Prepare(transport, request, headers, reader));
+    CROUT_RETURN_IF_ERROR(Prepare(transport, request, headers, writer, reader));
     if (curl_multi_add_handle(multi_, easy_) != CURLM_OK)
       return absl::InternalError("libcurl could not start a request to the object store");
     const absl::Status ended = Perform(limits, deadline);
@@ -240,7 +296,7 @@ class S3Transport::Session {
  private:
   // Sets the options of the next request.
   absl::Status Prepare(const S3Transport& transport, const S3Request& request, HeaderList& headers,
-                       ReplyReader& reader) {
+                       BodyWriter& writer, ReplyReader& reader) {
     const S3Credentials& keys = transport.settings_.credentials;
     bool is_set =
         Append(headers, absl::StrCat("x-amz-content-sha256: ", HexOf(request.body_digest)));
@@ -286,10 +342,12 @@ class S3Transport::Session {
     if (method == "HEAD") {
       set(CURLOPT_NOBODY, 1L);
     } else if (method == "PUT" || method == "POST") {
-      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-      // libcurl reads a null pointer as a body from a callback.
-      set(CURLOPT_POSTFIELDS,
-          request.body.empty() ? "" : reinterpret_cast<const char*>(request.body.data()));
+      set(CURLOPT_POST, 1L);
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(SizeOf(request.body)));
+      set(CURLOPT_READFUNCTION, &BodyWriter::OnRead);
+      set(CURLOPT_READDATA, &writer);
+      set(CURLOPT_SEEKFUNCTION, &BodyWriter::OnSeek);
+      set(CURLOPT_SEEKDATA, &writer);
       set(CURLOPT_CUSTOMREQUEST, request.method);
     } else {
       set(CURLOPT_CUSTOMREQUEST, request.method);

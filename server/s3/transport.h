@@ -30,7 +30,12 @@ struct S3CallLimits {
 
 using Sha256 = std::array<std::byte, 32>;
 
+// Bytes in several buffers, in their order.
+using S3Bytes = std::span<const std::span<const std::byte>>;
+
+size_t SizeOf(S3Bytes bytes);
 // INTERNAL if OpenSSL fails.
+absl::StatusOr<Sha256> Sha256Of(S3Bytes bytes);
 absl::StatusOr<Sha256> Sha256Of(std::span<const std::byte> bytes);
 // Lower-case hexadecimal digits.
 std::string HexOf(const Sha256& digest);
@@ -40,7 +45,7 @@ struct S3Request {
   std::string key = {};                   // valid (IsS3Key), or empty for requests to the bucket
   std::string query = {};                 // "a=1&b=", encoded and sorted by name, as it is signed
   std::vector<std::string> headers = {};  // "Name: value"
-  std::span<const std::byte> body = {};
+  S3Bytes body = {};
   Sha256 body_digest = {};
   // Repeats the request if it fails before a reply, or if the store is overloaded or broken.
   bool repeatable = false;

@@ -17,8 +17,10 @@ namespace {
 
 using testing::FailsWith;
 
-std::span<const std::byte> BytesOf(const std::string& text) {
-  return std::as_bytes(std::span(text));
+// The bytes in two buffers.
+std::vector<std::span<const std::byte>> PiecesOf(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.first(text.size() / 3), bytes.subspan(text.size() / 3)};
 }
 
 S3Settings ServerSettings() {
@@ -33,7 +35,7 @@ class S3ServerTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::string> Put(const std::string& key, const std::string& text,
                                   const S3Condition& condition = {}) {
-    return client_->Put(key, BytesOf(text), condition, limits_);
+    return client_->Put(key, PiecesOf(text), condition, limits_);
   }
   absl::StatusOr<std::string> Get(const std::string& key, size_t space = 100) {
     std::string text(space, ' ');

@@ -31,6 +31,12 @@ std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
+// The bytes in two buffers, with an empty one between them.
+std::vector<std::span<const std::byte>> PiecesOf(const std::string& text) {
+  const auto bytes = BytesOf(text);
+  return {bytes.first(text.size() / 3), {}, bytes.subspan(text.size() / 3)};
+}
+
 std::string Reply(int status, const std::string& headers, const std::string& body) {
   return absl::StrCat("HTTP/1.1 ", status, " X\r\nConnection: close\r\n", headers,
                       "Content-Length: ", body.size(), "\r\n\r\n", body);
@@ -69,7 +75,7 @@ class S3ClientTest : public ::testing::Test {
     return text.substr(0, info->bytes);
   }
   absl::StatusOr<std::string> Put(const S3Condition& condition = {}) {
-    return client_->Put("f/1", BytesOf("12345678"), condition, limits_);
+    return client_->Put("f/1", PiecesOf("12345678"), condition, limits_);
   }
 
   ScriptedHttpServer server_;
@@ -230,7 +236,7 @@ TEST_F(S3ClientTest, RemovesAnUploadThatFails) {
   server_.Add(Reply(200, "ETag: \"1\"\r\n", ""));
   server_.Add(Refusal(403, "AccessDenied"));
   server_.Add(Reply(204, "", ""));
-  EXPECT_THAT(client_->Put("f/1", BytesOf(bytes), {}, limits_),
+  EXPECT_THAT(client_->Put("f/1", PiecesOf(bytes), {}, limits_),
               FailsWith(absl::StatusCode::kPermissionDenied, "write a part"));
   const auto requests = server_.AwaitRequests(4);
   EXPECT_THAT(requests[1], StartsWith("PUT /factors/f/1?partNumber=1&uploadId=a%2Bb HTTP"));
@@ -246,7 +252,7 @@ TEST_F(S3ClientTest, FindsAnErrorAfterTheStatusOfAnUpload) {
   server_.Add(Reply(200, "ETag: \"2\"\r\n", ""));
   server_.Add(Refusal(200, "PreconditionFailed"));
   server_.Add(Reply(204, "", ""));
-  EXPECT_THAT(client_->Put("f/1", BytesOf(bytes), {.absent = true}, limits_),
+  EXPECT_THAT(client_->Put("f/1", PiecesOf(bytes), {.absent = true}, limits_),
               FailsWith(absl::StatusCode::kAborted, "complete an upload"));
   EXPECT_THAT(server_.AwaitRequests(5)[3], HasSubstr("<ETag>\"2\"</ETag></Part></Complete"));
 }
