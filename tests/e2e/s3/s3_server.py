@@ -4,8 +4,14 @@
 
 usage: s3_server.py PROGRAM [ARGUMENT...]
 
-Sets CROUT_S3_ENDPOINT, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the program, and creates the bucket "factors"
-with 1005 objects below "list/". Exits with the code of the program. Needs the packages of requirements.txt.
+Sets AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the program, and
+
+  CROUT_S3_ENDPOINT      the address of the server
+  CROUT_S3_TLS_PORT      its port for TLS on the loopback address; the name in its certificate is localhost
+  CROUT_S3_CERTIFICATE   the file of this certificate
+
+Creates the bucket "factors" with 1005 objects below "list/". Exits with the code of the program. Needs openssl and the
+packages of requirements.txt.
 """
 
 import json
@@ -13,21 +19,39 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 
 import boto3
 from moto import settings
 from moto.core import DEFAULT_ACCOUNT_ID
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import s3_backends
-from moto.server import ThreadedMotoServer
+from werkzeug.serving import make_server
 
 POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
 
 
+def serve(ssl_context=None):
+    """Starts a server of the process's objects, and returns its port."""
+    application = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=ssl_context)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.port
+
+
+def make_certificate(directory):
+    """Returns the files of a certificate for localhost and of its key."""
+    files = (f"{directory}/certificate.pem", f"{directory}/key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                    "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-out", files[0],
+                    "-keyout", files[1]], check=True, capture_output=True)
+    return files
+
+
 def main():
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    endpoint = "http://{}:{}".format(*server.get_host_and_port())
+    endpoint = f"http://127.0.0.1:{serve()}"
     # The server accepts any keys until it checks signatures.
     session = boto3.Session("any", "any", region_name="us-east-1")
     iam = session.client("iam", endpoint_url=endpoint)
@@ -38,11 +62,12 @@ def main():
     for i in range(1005):  # without 1005 requests
         s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object("factors", f"list/{i}", b"x")
     settings.INITIAL_NO_AUTH_ACTION_COUNT = 0.0
-    code = subprocess.run(sys.argv[1:], check=False, env=os.environ | {
-        "CROUT_S3_ENDPOINT": endpoint, "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"]}).returncode
-    server.stop()
-    return code
+    with tempfile.TemporaryDirectory() as directory:
+        certificate = make_certificate(directory)
+        return subprocess.run(sys.argv[1:], check=False, env=os.environ | {
+            "CROUT_S3_ENDPOINT": endpoint, "CROUT_S3_TLS_PORT": str(serve(certificate)),
+            "CROUT_S3_CERTIFICATE": certificate[0], "AWS_ACCESS_KEY_ID": keys["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": keys["SecretAccessKey"]}).returncode
 
 
 if __name__ == "__main__":

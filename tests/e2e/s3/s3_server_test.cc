@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests S3Client against the S3 server that s3_server.py starts. CROUT_S3_ENDPOINT is its address;
-// the keys are those of a user, and the bucket "factors" has 1005 objects below "list/".
+// Tests S3Client against the S3 server that s3_server.py starts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -130,6 +129,23 @@ TEST_F(S3ServerTest, IsRefusedWithoutABucket) {
   settings.bucket = "no-such-bucket";
   EXPECT_THAT(S3Client::Create(settings).value()->Put("a", {}, {}, limits_),
               FailsWith(absl::StatusCode::kFailedPrecondition, "Create the bucket"));
+}
+
+TEST_F(S3ServerTest, ChecksTheCertificate) {
+  const std::string port = std::getenv("CROUT_S3_TLS_PORT");
+  S3Settings settings = ServerSettings();
+  const auto put = [&](const std::string& host) {
+    settings.endpoint = absl::StrCat("https://", host, ":", port);
+    return S3Client::Create(settings).value()->Put("tls", PiecesOf("contents"), {}, limits_);
+  };
+  constexpr absl::StatusCode kPrecondition = absl::StatusCode::kFailedPrecondition;
+  EXPECT_THAT(put("localhost"), FailsWith(kPrecondition, "certificate"));
+  settings.ca_file = "/no/such/file";
+  EXPECT_THAT(put("localhost"), FailsWith(kPrecondition, "certificate"));
+  settings.ca_file = std::getenv("CROUT_S3_CERTIFICATE");
+  EXPECT_OK(put("localhost"));
+  EXPECT_THAT(put("127.0.0.1"), FailsWith(kPrecondition, "certificate"));
+  EXPECT_EQ(Get("tls").value(), "contents");
 }
 
 }  // namespace

@@ -56,15 +56,19 @@ std::string Object(const std::string& text) {
   return Reply(200, absl::StrCat("ETag: \"t\"\r\n", DigestHeader(text)), text);
 }
 
+S3Settings SettingsFor(const std::string& endpoint) {
+  return {.endpoint = endpoint,
+          .region = "us-east-1",
+          .bucket = "factors",
+          .path_style = true,
+          .credentials = {"an-access-key", "a-secret-key", "a-token"}};
+}
+
 class S3ClientTest : public ::testing::Test {
  protected:
   S3ClientTest() {
-    client_ = S3Client::Create({.endpoint = absl::StrCat("http://127.0.0.1:", server_.port()),
-                                .region = "us-east-1",
-                                .bucket = "factors",
-                                .path_style = true,
-                                .credentials = {"an-access-key", "a-secret-key", "a-token"}})
-                  .value();
+    client_ =
+        S3Client::Create(SettingsFor(absl::StrCat("http://127.0.0.1:", server_.port()))).value();
   }
 
   // Reads an object of at most eight bytes.
@@ -93,6 +97,16 @@ TEST_F(S3ClientTest, ReadsAnObject) {
   EXPECT_THAT(request, HasSubstr("x-amz-security-token: a-token\r\n"));
   EXPECT_THAT(request, HasSubstr("/us-east-1/s3/aws4_request"));
   EXPECT_THAT(request, Not(HasSubstr("a-secret-key")));
+}
+
+TEST_F(S3ClientTest, SendsTheBucketInTheHost) {
+  S3Settings settings = SettingsFor(absl::StrCat("http://localhost:", server_.port()));
+  settings.path_style = false;
+  server_.Add(Reply(204, "", ""));
+  EXPECT_OK(S3Client::Create(settings).value()->Remove("f/1", limits_));
+  const std::string request = server_.AwaitRequests(1)[0];
+  EXPECT_THAT(request, StartsWith("DELETE /f/1 HTTP/1.1\r\n"));
+  EXPECT_THAT(request, HasSubstr("Host: factors.localhost:"));
 }
 
 TEST_F(S3ClientTest, FindsFlippedBits) {
@@ -193,11 +207,7 @@ TEST_F(S3ClientTest, InjectsFailures) {
 }
 
 TEST_F(S3ClientTest, ReportsAServerThatIsGone) {
-  const auto gone = S3Client::Create({.endpoint = "http://127.0.0.1:1",
-                                      .region = "us-east-1",
-                                      .bucket = "factors",
-                                      .path_style = true,
-                                      .credentials = {"a", "b", ""}});
+  const auto gone = S3Client::Create(SettingsFor("http://127.0.0.1:1"));
   EXPECT_THAT((*gone)->Head("f/1", {.duration = std::chrono::milliseconds(100)}),
               FailsWith(kUnavailable, "cannot be reached"));
 }
