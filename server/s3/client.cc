@@ -70,9 +70,8 @@ std::string Encode(absl::string_view text) {
 absl::Status CheckKey(const std::string& key) {
   if (IsS3Key(key)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "the key of an object is not valid. Use at most 512 letters, digits and - _ . / without "
-      "empty "
-      "segments");
+      "the key of an object is not valid. Use at most 512 letters, digits and - _ . / in "
+      "segments that are not empty");
 }
 
 // Returns the header for a tag, which comes from a reply. INVALID_ARGUMENT if it could end a line.
@@ -305,7 +304,11 @@ absl::StatusOr<S3ObjectInfo> S3Client::Head(const std::string& key, const S3Call
       S3Reply reply,
       Send("describe an object", {.method = "HEAD", .key = key, .repeatable = true}, limits));
   if (reply.etag.empty()) return NoTag("describe an object");
-  return S3ObjectInfo{reply.content_length, std::move(reply.etag)};
+  if (!reply.content_length.has_value()) {
+    return absl::UnavailableError(
+        "the object store sent no length of an object. Check that the endpoint is an S3 server");
+  }
+  return S3ObjectInfo{*reply.content_length, std::move(reply.etag)};
 }
 
 absl::Status S3Client::Remove(const std::string& key, const S3CallLimits& limits) {

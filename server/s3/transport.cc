@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -31,7 +32,7 @@ constexpr size_t kMaxHeaderBytes = size_t{1} << 16;
 constexpr long kConnectMs = 10'000;
 // A body of 1 MiB or more follows so long after its header if the store does not ask for it.
 constexpr long kExpectMs = 200;
-// A transfer of fewer bytes for so long is given up.
+// A repeatable transfer of fewer bytes for so long is given up.
 constexpr long kStallBytesPerSecond = 1024;
 constexpr long kStallSeconds = 30;
 constexpr long kReceiveBuffer = 256 << 10;
@@ -104,25 +105,36 @@ class ReplyReader {
 
   // Callbacks of libcurl. A result other than `count` ends the transfer.
   static size_t OnHeader(char* data, size_t /*size*/, size_t count, void* self) {
-    return static_cast<ReplyReader*>(self)->TakeHeader({data, count}) ? count : 0;
+    return static_cast<ReplyReader*>(self)->Try(&ReplyReader::TakeHeader, {data, count});
   }
   static size_t OnBody(char* data, size_t /*size*/, size_t count, void* self) {
-    return static_cast<ReplyReader*>(self)->TakeBody({data, count}) ? count : 0;
+    return static_cast<ReplyReader*>(self)->Try(&ReplyReader::TakeBody, {data, count});
   }
 
   bool too_long() const { return too_long_; }
+  bool out_of_memory() const { return out_of_memory_; }
   S3Reply Take() {
     reply_.status = Status();
     return std::move(reply_);
   }
 
  private:
+  // An exception must not reach libcurl, which is C.
+  size_t Try(bool (ReplyReader::*take)(std::string_view), std::string_view bytes) {
+    try {
+      return (this->*take)(bytes) ? bytes.size() : 0;
+    } catch (const std::bad_alloc&) {
+      out_of_memory_ = true;
+      return 0;
+    }
+  }
   int Status() const {
     long status = 0;
     curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
     return static_cast<int>(status);
   }
-  bool TakeHeader(absl::string_view line) {
+  bool TakeHeader(std::string_view text) {
+    const absl::string_view line = ToAbsl(text);
     header_bytes_ += line.size();
     too_long_ |= header_bytes_ > kMaxHeaderBytes;
     const size_t colon = line.find(':');
@@ -135,7 +147,8 @@ class ReplyReader {
     if (is("etag")) reply_.etag = std::string(value);
     if (is("content-range")) reply_.content_range = std::string(value);
     if (is(kS3DigestHeader)) reply_.digest = std::string(value);
-    if (is("content-length") && !absl::SimpleAtoi(value, &reply_.content_length)) return false;
+    uint64_t length = 0;
+    if (is("content-length") && absl::SimpleAtoi(value, &length)) reply_.content_length = length;
     return true;
   }
   bool TakeBody(std::string_view bytes) {
@@ -161,6 +174,7 @@ class ReplyReader {
   S3Reply reply_;
   size_t header_bytes_ = 0;
   bool too_long_ = false;
+  bool out_of_memory_ = false;
 };
 
 // Sends the body of a request.
@@ -275,6 +289,7 @@ class S3Transport::Session {
                        " expected bytes or a header of more than 64 KiB. Check that the object was "
                        "not replaced"));
     }
+    if (reader.out_of_memory()) return StatusOfCurl(CURLE_OUT_OF_MEMORY);
     if (code != CURLE_OK) return StatusOfCurl(code);
     return reader.Take();
   }
@@ -284,7 +299,8 @@ class S3Transport::Session {
     while (!stop.stop_requested()) {
       const auto left = std::chrono::ceil<milliseconds>(time - std::chrono::steady_clock::now());
       if (left <= milliseconds(0)) return;
-      curl_multi_poll(multi_, nullptr, 0, static_cast<int>(left.count()), nullptr);
+      if (curl_multi_poll(multi_, nullptr, 0, static_cast<int>(left.count()), nullptr) != CURLM_OK)
+        return;
     }
   }
 
@@ -330,8 +346,10 @@ class S3Transport::Session {
     set(CURLOPT_FRESH_CONNECT, request.repeatable ? 0L : 1L);
     set(CURLOPT_CONNECTTIMEOUT_MS, kConnectMs);
     set(CURLOPT_EXPECT_100_TIMEOUT_MS, kExpectMs);
-    set(CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond);
-    set(CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+    if (request.repeatable) {
+      set(CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond);
+      set(CURLOPT_LOW_SPEED_TIME, kStallSeconds);
+    }
     set(CURLOPT_BUFFERSIZE, kReceiveBuffer);
     set(CURLOPT_UPLOAD_BUFFERSIZE, kSendBuffer);
     set(CURLOPT_HEADERFUNCTION, &ReplyReader::OnHeader);
@@ -366,8 +384,9 @@ class S3Transport::Session {
       const auto left =
           std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
       if (left <= milliseconds(0)) return LateStatus(limits.duration);
-      curl_multi_poll(multi_, nullptr, 0, static_cast<int>(std::min(left, kMaxPoll).count()),
-                      nullptr);
+      const int poll_ms = static_cast<int>(std::min(left, kMaxPoll).count());
+      if (curl_multi_poll(multi_, nullptr, 0, poll_ms, nullptr) != CURLM_OK)
+        return absl::InternalError("libcurl could not wait for the object store");
     }
   }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -47,7 +48,8 @@ struct S3Request {
   std::vector<std::string> headers = {};  // "Name: value"
   S3Bytes body = {};
   Sha256 body_digest = {};
-  // Repeats the request if it fails before a reply, or if the store is overloaded or broken.
+  // Repeats the request if it fails before a reply, stalls, or if the store is overloaded or
+  // broken.
   bool repeatable = false;
   std::span<std::byte> content = {};  // receives the body of a reply with status 2xx
   size_t max_text = size_t{1} << 16;  // most bytes of any other body
@@ -57,10 +59,10 @@ struct S3Reply {
   int status = 0;
   std::string etag;
   std::string content_range;
-  std::string digest;           // of the metadata of the object
-  uint64_t content_length = 0;  // 0 if not in the reply
-  size_t received = 0;          // bytes of S3Request::content that were written
-  std::string text;             // body that is not in S3Request::content
+  std::string digest;  // of the metadata of the object
+  std::optional<uint64_t> content_length;
+  size_t received = 0;  // bytes of S3Request::content that were written
+  std::string text;     // body that is not in S3Request::content
 };
 
 // Signs requests (AWS Signature Version 4) and sends them by libcurl. Follows no redirections, uses

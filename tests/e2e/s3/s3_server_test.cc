@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/s3/client.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/timing/eventually.h"
 
 namespace crout {
 namespace {
@@ -44,7 +45,7 @@ class S3ServerTest : public ::testing::Test {
   }
 
   const std::unique_ptr<S3Client> client_ = S3Client::Create(ServerSettings()).value();
-  const S3CallLimits limits_;
+  const S3CallLimits limits_{.duration = absl::ToChronoMilliseconds(10 * testing::kTestTimeout)};
 };
 
 TEST_F(S3ServerTest, WritesReadsAndRemoves) {

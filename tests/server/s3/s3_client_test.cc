@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/peers/scripted_http_server.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/timing/eventually.h"
 #include "tests/support/timing/failpoints.h"
 
 namespace crout {
@@ -84,7 +85,7 @@ class S3ClientTest : public ::testing::Test {
 
   ScriptedHttpServer server_;
   std::unique_ptr<S3Client> client_;
-  S3CallLimits limits_;
+  S3CallLimits limits_{.duration = absl::ToChronoMilliseconds(10 * testing::kTestTimeout)};
 };
 
 TEST_F(S3ClientTest, ReadsAnObject) {
@@ -227,6 +228,11 @@ TEST_F(S3ClientTest, ReadsARange) {
               FailsWith(kUnavailable, "other bytes"));
   EXPECT_THAT(client_->GetRange("f/1", "a\r\nb", 2, to, limits_),
               FailsWith(absl::StatusCode::kInvalidArgument, "tag"));
+}
+
+TEST_F(S3ClientTest, RefusesADescriptionWithoutALength) {
+  server_.Add("HTTP/1.1 200 X\r\nConnection: close\r\nETag: \"t\"\r\n\r\n");
+  EXPECT_THAT(client_->Head("f/1", limits_), FailsWith(kUnavailable, "no length"));
 }
 
 TEST_F(S3ClientTest, RefusesKeys) {
