@@ -13,7 +13,7 @@ namespace {
 
 using testing::FailsWith;
 
-constexpr absl::StatusCode kUnavailable = absl::StatusCode::kUnavailable;
+constexpr absl::StatusCode kBadReply = absl::StatusCode::kUnavailable;
 
 std::string Contents(const std::string& key) {
   return absl::StrCat("<Contents><Key>", key,
@@ -46,7 +46,7 @@ TEST(S3XmlTest, ReadsAPage) {
 
 TEST(S3XmlTest, RefusesInvalidPages) {
   const auto refused = [](const std::string& document, const char* why) {
-    EXPECT_THAT(ParseS3Page(document, "f/"), FailsWith(kUnavailable, why)) << document;
+    EXPECT_THAT(ParseS3Page(document, "f/"), FailsWith(kBadReply, why)) << document;
   };
   refused(List("", ""), "no IsTruncated");
   refused(List("", "<IsTruncated>yes</IsTruncated>"), "invalid IsTruncated");
@@ -84,13 +84,13 @@ TEST(S3XmlTest, RefusesMalformedDocuments) {
       {absl::StrCat("<a>", std::string(8193, 'x'), "</a>"), "8 KiB"},
       {absl::StrCat("<", std::string(65, 'x'), "/>"), "other than elements"}};
   for (const auto& [document, why] : cases)
-    EXPECT_THAT(Read(document), FailsWith(kUnavailable, why)) << document;
+    EXPECT_THAT(Read(document), FailsWith(kBadReply, why)) << document;
 }
 
 TEST(S3XmlTest, DecodesReferences) {
   EXPECT_EQ(ParseS3Text("<a><b>&lt;&#65;&#xe9;&#x20ac;&#x1F600;</b></a>", "a", "b").value(),
             "<A\u00e9\u20ac\U0001F600");
-  EXPECT_THAT(ParseS3Text("<a><b/></a>", "a", "b"), FailsWith(kUnavailable, "without b"));
+  EXPECT_THAT(ParseS3Text("<a><b/></a>", "a", "b"), FailsWith(kBadReply, "without b"));
 }
 
 TEST(S3XmlTest, ReadsErrors) {
