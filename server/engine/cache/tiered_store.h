@@ -40,6 +40,9 @@ namespace crout {
 // Memory with its reservation. Members are destroyed in reverse order, so that the memory is freed
 // before the budget counts it as free.
 struct ChargedMemory {
+  // The version of a removed entry. Its analysis has a reservation, whose owner locks the mutex of
+  // the store.
+  std::shared_ptr<const CachedVersion> version = nullptr;
   DeviceSlot* slot = nullptr;  // device of the memory; null: not the memory of a device
   Reservation reservation;
   FactorParts parts;
