@@ -6,6 +6,7 @@ find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
+find_package(CURL 7.88 REQUIRED)  # signs requests (CURLOPT_AWS_SIGV4) with the SHA-256 of their bodies
 find_package(Boost REQUIRED)  # headers alone: Asio and Beast
 find_package(absl REQUIRED)
 # Newer protobuf ships its own CMake package; Debian 12's is found by CMake's module.

@@ -63,9 +63,24 @@ class Uploader {
   // upload. Work enqueued on `context` afterwards sees all bytes. A separate call, so that a job
   // can time this wait apart from its own work.
   virtual absl::Status Join(ExecutionContext& context) = 0;
+
+  // Enqueues the copy of the next bytes from registered memory (Device::Register), without staging
+  // memory. The bytes must stay there until Join() or the destructor has returned. Returns false,
+  // without an effect, if this device does not do so.
+  virtual absl::StatusOr<bool> Send(std::span<const std::byte> registered) {
+    (void)registered;
+    return false;
+  }
 };
 
-// Thread-safe. Outlives its contexts, buffers and uploaders.
+// Ends the registration of host memory on destruction, which may take long. The memory must outlive
+// it.
+class HostRegistration {
+ public:
+  virtual ~HostRegistration() = default;
+};
+
+// Thread-safe. Outlives its contexts, buffers, uploaders and registrations.
 class Device {
  public:
   virtual ~Device() = default;
@@ -95,6 +110,15 @@ class Device {
   // Methods of this device, fixed at construction: at least one algorithm, and a solver for each
   // unit diagonal that its algorithms produce.
   virtual const Catalogue& catalogue() const = 0;
+
+  // Registers host memory of this process for direct copies to this device and to all others of its
+  // kind (Uploader::Send). Takes long, because the system pins the pages. Null if the device needs
+  // no registration.
+  virtual absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) {
+    (void)memory;
+    return nullptr;
+  }
+
   const auto& algorithms() const { return catalogue().algorithms; }
   const auto& solvers() const { return catalogue().solvers; }
   const auto& direct_solvers() const { return catalogue().direct_solvers; }

@@ -79,6 +79,8 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   components->cache_ = std::make_unique<FactorCache>(
       components->devices_.get(), components->host_memory_.get(), components->metrics_.get(),
       &components->tenant_loads_, config.max_pinned_bytes);
+  components->shared_regions_ = std::make_unique<SharedRegions>(
+      *components->cache_, *components->devices_, config.max_shared_memory_bytes);
   const int cores = config.host_threads > 0 ? config.host_threads : host::AvailableCores();
   components->parsers_ = std::make_unique<ThreadPool>(cores);
   components->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);
@@ -106,6 +108,7 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
                                          .connections = components->connections_,
                                          .call_memory = *components->call_memory_,
                                          .call_shares = *components->call_shares_,
+                                         .shared_regions = *components->shared_regions_,
                                          .trusted_proxies = std::move(proxies),
                                          .refused_memory = *components->refused_memory_,
                                          .identities = components->identities_.get(),
@@ -123,6 +126,7 @@ ServerComponents::~ServerComponents() {
   if (devices_ != nullptr) devices_->Stop();
   releasing_.reset();
   parsers_.reset();
+  shared_regions_.reset();
 }
 
 void ServerComponents::Trim(size_t bytes) {

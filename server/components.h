@@ -15,6 +15,7 @@
 #include "server/engine/batching/dynamic_batcher.h"
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/scheduling/device_pool.h"
+#include "server/engine/upload/shared_region.h"
 #include "server/memory_return.h"
 #include "server/observability/gpu/gpu_monitor.h"
 #include "server/observability/job_metrics.h"
@@ -71,6 +72,7 @@ class ServerComponents {
   std::unique_ptr<TraceExporter> traces_;  // null: traces are not exported
   CallRegistry calls_;
   ConnectionCalls connections_;
+  std::unique_ptr<SharedRegions> shared_regions_;
   std::unique_ptr<MemoryBudget> call_memory_;
   std::unique_ptr<PeerShares> call_shares_;
   std::unique_ptr<MemoryBudget> refused_memory_;

@@ -309,6 +309,10 @@ void AddMemoryOptions(Options& options, Config& config) {
                    "Memory for messages being received and sent on all connections, at least 1MiB");
   options.AddBytes("call-memory", config.call_memory_bytes,
                    "Memory for open calls, 32 KiB each; further calls are refused");
+  options.AddBytes("max-shared-memory", config.max_shared_memory_bytes,
+                   "Memory that clients of Unix sockets may share with the server, a quarter for "
+                   "each user, charged to --host-budget. Each unix:PATH of --listen then has a "
+                   "memory socket PATH.memory; 0: none");
   options.AddTimeLimit("return-memory-after", config.return_memory_after,
                        "Idle time after which free host memory is returned to the system");
 }

@@ -186,6 +186,7 @@ absl::Status Daemon::Bind() {
         "gRPC cannot start the server. Set GRPC_VERBOSITY=debug to log the reason");
   CROUT_RETURN_IF_ERROR(ServePages());
   for (size_t i = 0; i < listeners_.size(); ++i) listeners_[i]->Start(std::move(acceptors[i]));
+  for (const auto& listener : memory_listeners_) listener->Start();
   return absl::OkStatus();
 }
 
@@ -203,7 +204,26 @@ absl::Status Daemon::BindTo(const std::string& address) {
   if (!listener.ok()) return CannotBind(address, listener.status());
   listeners_.push_back(*std::move(listener));
   addresses_.push_back(address);
-  return GrantAccess(path, config_.unix_access);
+  CROUT_RETURN_IF_ERROR(GrantAccess(path, config_.unix_access));
+  return config_.max_shared_memory_bytes > 0 ? BindMemorySocket(path) : absl::OkStatus();
+}
+
+absl::Status Daemon::BindMemorySocket(const std::string& path) {
+  const std::string memory_path = MemorySocketPath(path);
+  SharedRegions& regions = components_->core().shared_regions;
+  auto listener = MemoryListener::Bind(
+      memory_path,
+      [&regions](OwnedFile file, uint64_t size, uid_t user, MemoryListener::Done done) {
+        regions.Add(std::move(file), size, user,
+                    [done = std::move(done)](absl::StatusOr<SharedRegions::Region> region) mutable {
+                      if (!region.ok()) return std::move(done)(region.status());
+                      std::string id = (*region)->id();
+                      std::move(done)(MemoryListener::Grant{std::move(id), *std::move(region)});
+                    });
+      });
+  if (!listener.ok()) return CannotBind(memory_path, listener.status());
+  memory_listeners_.push_back(*std::move(listener));
+  return GrantAccess(memory_path, config_.unix_access);
 }
 
 void Daemon::Disconnect(const std::string& peer) {
@@ -272,6 +292,7 @@ Daemon::~Daemon() {
   }
   if (housekeeper_.joinable()) housekeeper_.join();
   for (const auto& listener : listeners_) listener->Stop();
+  for (const auto& listener : memory_listeners_) listener->Stop();
   if (server_ != nullptr) {
     server_->Shutdown(std::chrono::system_clock::now() + kCloseTimeout);
     server_->Wait();
@@ -303,7 +324,11 @@ void Daemon::CountConnections() {
     open += listener->open();
     refused += listener->refused();
   }
-  components_->core().metrics.SetConnections(open, max_connections_ * listeners_.size(), refused);
+  Metrics& metrics = components_->core().metrics;
+  metrics.SetConnections(open, max_connections_ * listeners_.size(), refused);
+  uint64_t refused_memory = 0;
+  for (const auto& listener : memory_listeners_) refused_memory += listener->refused();
+  metrics.shared_memory().Set(components_->core().shared_regions.totals(), refused_memory);
 }
 
 void Daemon::RefreshTls() {

@@ -19,6 +19,7 @@
 #include "server/config.h"
 #include "server/net/connection_listener.h"
 #include "server/net/http_server.h"
+#include "server/net/memory_listener.h"
 #include "server/rpc/standard_services.h"
 
 namespace crout {
@@ -64,6 +65,8 @@ class Daemon {
   void Housekeep();
   void RefreshTls();
   void CountConnections();
+  // Binds the memory socket of a Unix socket.
+  absl::Status BindMemorySocket(const std::string& path);
   // Closes the connection from `peer`, whose client resets too many calls.
   void Disconnect(const std::string& peer);
   void HousekeepingLoop();
@@ -77,6 +80,7 @@ class Daemon {
   std::unique_ptr<grpc::Server> server_;
   size_t max_connections_ = 0;  // limit of each listener
   std::vector<std::unique_ptr<ConnectionListener>> listeners_;
+  std::vector<std::unique_ptr<MemoryListener>> memory_listeners_;
   std::atomic<bool> serving_ = false;  // the reported health status
   std::unique_ptr<HttpServer> pages_;
   std::vector<std::string> addresses_;

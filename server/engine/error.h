@@ -30,6 +30,7 @@ inline constexpr std::string_view kReasonShapeMismatch = "SHAPE_MISMATCH";
 inline constexpr std::string_view kReasonSingular = "SINGULAR_MATRIX";
 inline constexpr std::string_view kReasonMatrixGone = "MATRIX_GONE";
 inline constexpr std::string_view kReasonPatternMismatch = "PATTERN_MISMATCH";
+inline constexpr std::string_view kReasonSharedMemoryGone = "SHARED_MEMORY_GONE";
 
 // Attaches a reason to `status`, replacing an earlier one. `status` must not be OK.
 absl::Status WithReason(absl::Status status, std::string_view reason);

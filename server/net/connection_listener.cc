@@ -10,8 +10,6 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +27,7 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/thread.h"
 #include "server/net/listen_address.h"
+#include "server/net/unix_socket.h"
 
 namespace crout {
 namespace {
@@ -105,13 +104,6 @@ TcpPeer TcpPeerFrom(const sockaddr_storage& from) {
   return peer;
 }
 
-// Returns the user at the other end of a Unix socket; 0 for TCP.
-uid_t UserAt(int fd) {
-  ucred peer = {};
-  socklen_t size = sizeof peer;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : 0;
-}
-
 struct FreeAddresses {
   void operator()(addrinfo* addresses) const { freeaddrinfo(addresses); }
 };
@@ -151,38 +143,6 @@ absl::StatusOr<int> Listen(const addrinfo& address, int port) {
                             : SystemError("bind");
   close(fd);
   return status;
-}
-
-// Returns a socket that listens on `path`. Replaces a socket file that a dead process left behind,
-// but not one with a live listener.
-absl::StatusOr<int> ListenUnix(const std::string& path) {
-  sockaddr_un where = {};
-  where.sun_family = AF_UNIX;
-  if (path.size() >= sizeof where.sun_path)
-    return absl::UnavailableError(absl::StrCat("the path of the socket has ", path.size(),
-                                               " bytes: shorten it to ",
-                                               sizeof where.sun_path - 1));
-  path.copy(where.sun_path, path.size());
-  const auto* const address = reinterpret_cast<const sockaddr*>(&where);
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return SystemError("socket");
-  absl::Cleanup close_on_return = [fd] { close(fd); };
-  struct stat there = {};
-  if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
-    const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (probe < 0) return SystemError("socket");
-    // EAGAIN: a process is listening but is slow to accept.
-    const bool in_use = connect(probe, address, sizeof where) == 0 || errno == EAGAIN;
-    close(probe);
-    if (in_use) {
-      errno = EADDRINUSE;
-      return SystemError("bind");
-    }
-    unlink(path.c_str());
-  }
-  if (bind(fd, address, sizeof where) != 0 || listen(fd, kBacklog) != 0) return SystemError("bind");
-  std::move(close_on_return).Cancel();
-  return fd;
 }
 
 int PortOf(int fd) {
@@ -241,7 +201,7 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::BindUnix
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   if (listener->stop_ < 0) return SystemError("eventfd");
   listener->sockets_.reserve(1);
-  CROUT_ASSIGN_OR_RETURN(const int fd, ListenUnix(path));
+  CROUT_ASSIGN_OR_RETURN(const int fd, ListenUnix(path, SOCK_STREAM));
   listener->sockets_.push_back(fd);
   listener->path_ = path;
   return listener;

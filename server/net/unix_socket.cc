@@ -3,14 +3,18 @@
 #include "server/net/unix_socket.h"
 
 #include <grp.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/util/status_macros.h"
 
@@ -18,6 +22,11 @@ namespace crout {
 namespace {
 
 constexpr mode_t kAllButOwner = S_IRWXG | S_IRWXO;
+constexpr int kBacklog = 4096;
+
+absl::Status SystemError(const char* call) {
+  return absl::UnavailableError(absl::StrCat(call, ": ", std::strerror(errno)));
+}
 
 absl::StatusOr<gid_t> FindGroup(const std::string& name) {
   constexpr size_t kMaxBytes = size_t{1} << 20;  // enough for a group with very many members
@@ -68,6 +77,44 @@ absl::Status GrantAccess(const std::string& path, const SocketAccess& access) {
   if (chmod(path.c_str(), mode) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("--unix-mode: ", path, ": ", std::strerror(errno)));
+}
+
+absl::StatusOr<int> ListenUnix(const std::string& path, int type) {
+  sockaddr_un where = {};
+  where.sun_family = AF_UNIX;
+  if (path.size() >= sizeof where.sun_path)
+    return absl::UnavailableError(absl::StrCat("the path of the socket has ", path.size(),
+                                               " bytes: shorten it to ",
+                                               sizeof where.sun_path - 1));
+  path.copy(where.sun_path, path.size());
+  const auto* const address = reinterpret_cast<const sockaddr*>(&where);
+  const int fd = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return SystemError("socket");
+  absl::Cleanup close_on_return = [fd] { close(fd); };
+  struct stat there = {};
+  if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) {
+    const int probe = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (probe < 0) return SystemError("socket");
+    // EAGAIN: a process is listening but is slow to accept. EPROTOTYPE: its socket has another
+    // type.
+    const bool in_use =
+        connect(probe, address, sizeof where) == 0 || errno == EAGAIN || errno == EPROTOTYPE;
+    close(probe);
+    if (in_use) {
+      errno = EADDRINUSE;
+      return SystemError("bind");
+    }
+    unlink(path.c_str());
+  }
+  if (bind(fd, address, sizeof where) != 0 || listen(fd, kBacklog) != 0) return SystemError("bind");
+  std::move(close_on_return).Cancel();
+  return fd;
+}
+
+uid_t UserAt(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : 0;
 }
 
 }  // namespace crout

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Access to the served Unix sockets. Connecting requires write permission on the socket.
+// Unix sockets that the server listens on, and access to them. Connecting requires write permission
+// on the socket.
 #ifndef CROUT_SERVER_NET_UNIX_SOCKET_H_
 #define CROUT_SERVER_NET_UNIX_SOCKET_H_
 
@@ -40,6 +41,14 @@ class ScopedSocketUmask {
 // FAILED_PRECONDITION, with the flag, if the group does not exist, or if the process may not change
 // the group or the mode.
 absl::Status GrantAccess(const std::string& path, const SocketAccess& access);
+
+// Returns a non-blocking socket of `type`, such as SOCK_STREAM, that listens on `path`. Replaces a
+// socket file that a dead process left behind, but not one with a live listener. UNAVAILABLE, with
+// the system's message, if the path cannot be bound.
+absl::StatusOr<int> ListenUnix(const std::string& path, int type);
+
+// Returns the user at the other end of a Unix socket; 0 for other sockets.
+uid_t UserAt(int socket);
 
 }  // namespace crout
 

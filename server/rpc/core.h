@@ -16,6 +16,7 @@
 #include "server/auth/identity_reloader.h"
 #include "server/engine/admission/peer_shares.h"
 #include "server/engine/engine.h"
+#include "server/engine/upload/shared_region.h"
 #include "server/net/connection_calls.h"
 #include "server/net/peer_name.h"
 #include "server/net/transfer_watch.h"
@@ -61,6 +62,7 @@ struct ServerCore {
   // Budget for the state of calls and for the messages that they store, without payloads.
   MemoryBudget& call_memory;
   PeerShares& call_shares;         // shares of call_memory by peer
+  SharedRegions& shared_regions;   // memory that clients on this machine share
   TrustedProxies trusted_proxies;  // exempt from shares
   // A separate budget for calls whose refusal is delayed (CallerCheck).
   MemoryBudget& refused_memory;

@@ -26,7 +26,7 @@ COVERAGE = [
     (r"kernels/(host|cuda)/|tests/kernels/(block_lu|crout|gauss_jordan|getrf|solve|device)/", r"kernels_(dense|complex|batch|series)|emulation"),
     (r"tests/emulation/", r"emulation|traversal"),
     (r"(tests/)?server/engine/", r"server_|rpc_calls|rpc_memory"),
-    (r"(tests/)?server/(auth|net|observability)/", r"server_|rpc_parts"),
+    (r"(tests/)?server/(auth|net|observability|s3)/", r"server_|rpc_parts"),
     (r"(tests/)?server/", r"rpc_"),
     (r"client/cpp/|client/c/|tests/client/", r"client_"),
 ]

@@ -24,6 +24,7 @@ from result import head
 
 import crout
 from crout import _requests
+from crout._memory import Loan
 from crout._transport import CHANNEL_OPTIONS, SERVICE
 
 ORDERS = [1, 16, 64, 256]
@@ -105,7 +106,7 @@ def solves(client, croutctl, address):
     for n in ORDERS:
         A, b = np.random.default_rng(0).standard_normal((n, n)) + n * np.eye(n), np.ones(n)
         f = client.lu_factor(A)
-        [(message, _)] = _requests.solve(f.record, b).messages()
+        [(message, _)] = _requests.solve(f.record, b).messages(Loan())
         runs = {
             "C++": lambda n=n: cpp(croutctl, address, "solve", n, CALLS),
             "Python": lambda f=f, b=b: median(lambda: f.solve(b), CALLS),

@@ -8,6 +8,7 @@ import scipy.sparse
 import crout
 from crout import _payload, _wire
 from crout._call import Call
+from crout._memory import Loan
 from crout.v1 import matrix_pb2
 
 
@@ -206,7 +207,9 @@ def test_a_sparse_vector_is_rejected():
 def test_small_requests_are_one_message(rng):
     def messages(n, **options):
         payload = _payload.matrix(rng.random((n, n)))
-        return list(Call("M", b"head", lambda: None, payloads=((2, payload.open),), **options).messages())
+        return list(
+            Call("M", b"head", lambda: None, payloads=((2, payload.open),), **options).messages(Loan())
+        )
 
     assert len(messages(0)) == len(messages(300)) == 1
     assert len(messages(60, waits=True)) == 1
@@ -218,7 +221,7 @@ def test_small_requests_are_one_message(rng):
 
 def test_two_payloads_in_order():
     A, b = _payload.matrix(np.full((2, 2), 1.0)), _payload.matrix(np.full((2, 1), 2.0))
-    [(message, sent)] = Call("M", b"", lambda: None, payloads=((2, A.open), (3, b.open))).messages()
+    [(message, sent)] = Call("M", b"", lambda: None, payloads=((2, A.open), (3, b.open))).messages(Loan())
     assert sent == 48
     rest, [first] = _wire.split(message, 2)
     rest, [second] = _wire.split(rest, 3)

@@ -26,6 +26,19 @@
 namespace crout::cuda {
 namespace {
 
+class CudaRegistration final : public HostRegistration {
+ public:
+  CudaRegistration(DeviceCore& core, void* start) : core_(core), start_(start) {}
+  ~CudaRegistration() override {
+    (void)cudaSetDevice(core_.ordinal());
+    core_.Observe(CudaStatus(cudaHostUnregister(start_), "cudaHostUnregister")).IgnoreError();
+  }
+
+ private:
+  DeviceCore& core_;
+  void* const start_;
+};
+
 class CudaDevice final : public Device {
  public:
   // `memory_bytes`: the memory available to jobs and factors, and the capacity of the pool.
@@ -46,9 +59,11 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> to) override {
     return uploads_->Start(to);
   }
+  absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) override;
   const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
+  absl::Status PinMemory(std::span<std::byte> memory);
   absl::Status Describe();
   void Calibrate(Context& context);
 
@@ -61,6 +76,19 @@ class CudaDevice final : public Device {
   Catalogue catalogue_;
   std::unique_ptr<UploadPool> uploads_;
 };
+
+absl::Status CudaDevice::PinMemory(std::span<std::byte> memory) {
+  CROUT_RETURN_IF_CUDA_ERROR(
+      cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<HostRegistration>> CudaDevice::Register(
+    std::span<std::byte> memory) {
+  CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  CROUT_RETURN_IF_ERROR(core_.Observe(PinMemory(memory)));
+  return std::make_unique<CudaRegistration>(core_, memory.data());
+}
 
 absl::Status CudaDevice::Describe() {
   cudaDeviceProp properties;

@@ -17,15 +17,16 @@ JobMemory Divide(Reservation both, const MemoryNeed& need) {
 
 }  // namespace
 
-std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need) {
+std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need,
+                                    std::string_view tenant) {
   if (slot.on_host()) {
-    auto both = slot.budget->TryReserve(need.device + need.host);
+    auto both = slot.budget->TryReserve(need.device + need.host, engine.cache.OwnerOnHost(tenant));
     if (!both) return std::nullopt;
     return Divide(*std::move(both), need);
   }
-  auto host = engine.devices.host_budget().TryReserve(need.host);
+  auto host = engine.devices.host_budget().TryReserve(need.host, engine.cache.OwnerOnHost(tenant));
   if (!host) return std::nullopt;
-  auto device = slot.budget->TryReserve(need.device);
+  auto device = slot.budget->TryReserve(need.device, engine.cache.OwnerOnDevice(slot, tenant));
   if (!device) return std::nullopt;
   return JobMemory{*std::move(device), *std::move(host)};
 }

@@ -39,11 +39,12 @@ struct ReplyData {
   Buffer bytes;
 };
 
-// Reserve all of `need` or nothing, from the budget of `slot`'s device and from the host budget. If
-// the device is the host, both are the host budget. TryReserve uses only free memory. Reserve
-// evicts idle factors for `tenant` if necessary, and may block. It returns RESOURCE_EXHAUSTED under
-// the conditions of FactorCache::ReserveOnDevice.
-std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need);
+// Reserve all of `need` or nothing for `tenant`, from the budget of `slot`'s device and from the
+// host budget. If the device is the host, both are the host budget. TryReserve uses only free
+// memory. Reserve evicts idle factors if necessary, and may block. It returns RESOURCE_EXHAUSTED
+// under the conditions of FactorCache::ReserveOnDevice.
+std::optional<JobMemory> TryReserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need,
+                                    std::string_view tenant);
 absl::StatusOr<JobMemory> Reserve(Engine& engine, DeviceSlot& slot, const MemoryNeed& need,
                                   std::string_view tenant);
 

@@ -10,6 +10,7 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
   if (this != &other) {
     Release();
     budget_ = other.budget_;
+    owner_ = std::move(other.owner_);
     bytes_ = std::exchange(other.bytes_, 0);
   }
   return *this;
@@ -18,24 +19,39 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
 void Reservation::Shrink(size_t bytes) {
   if (bytes >= bytes_) return;
   budget_->Subtract(bytes_ - bytes);
+  if (owner_ != nullptr) owner_->Subtract(bytes_ - bytes);
   bytes_ = bytes;
 }
 
 Reservation Reservation::Split(size_t bytes) {
   bytes = std::min(bytes, bytes_);
   bytes_ -= bytes;
-  return Reservation(budget_, bytes);
+  return {budget_, owner_, bytes};
 }
 
 void Reservation::Absorb(Reservation other) {
-  if (other.budget_ == nullptr) return;
-  budget_ = other.budget_;
-  bytes_ += std::exchange(other.bytes_, 0);
+  if (bytes_ == 0) {
+    *this = std::move(other);
+    return;
+  }
+  const size_t bytes = std::exchange(other.bytes_, 0);
+  if (owner_ != other.owner_) {
+    if (owner_ != nullptr) owner_->Add(bytes);
+    if (other.owner_ != nullptr) other.owner_->Subtract(bytes);
+  }
+  bytes_ += bytes;
 }
 
-std::optional<Reservation> MemoryBudget::TryReserve(size_t bytes) {
-  if (!TryAdd(bytes)) return std::nullopt;
-  return Reservation(this, bytes);
+std::optional<Reservation> MemoryBudget::TryReserve(size_t bytes,
+                                                    std::shared_ptr<ReservationOwner> owner) {
+  // The owner counts the bytes for at least as long as the budget, so that the bytes of all owners
+  // never seem fewer than they are.
+  if (owner != nullptr && !owner->TryAdd(bytes)) return std::nullopt;
+  if (!TryAdd(bytes)) {
+    if (owner != nullptr) owner->Subtract(bytes);
+    return std::nullopt;
+  }
+  return Reservation(this, std::move(owner), bytes);
 }
 
 size_t MemoryBudget::reserved() const {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -16,19 +17,36 @@ namespace crout {
 
 class MemoryBudget;
 
-// Bytes reserved from a budget. Returns them on destruction. Move-only, not thread-safe.
+// Counts the bytes that are reserved for one owner. Thread-safe. All functions are called without
+// locks of the budget.
+class ReservationOwner {
+ public:
+  virtual ~ReservationOwner() = default;
+  // Counts bytes that are about to be reserved. Returns false, and counts nothing, if the owner may
+  // not have them now.
+  virtual bool TryAdd(size_t bytes) noexcept = 0;
+  // Counts bytes that are already reserved.
+  virtual void Add(size_t bytes) noexcept = 0;
+  virtual void Subtract(size_t bytes) noexcept = 0;
+};
+
+// Bytes reserved from a budget. Returns them on destruction, first to the budget and then to the
+// owner, if there is one. Move-only, not thread-safe.
 class Reservation {
  public:
   Reservation() = default;
   ~Reservation() { Release(); }
   Reservation(Reservation&& other) noexcept
-      : budget_(other.budget_), bytes_(std::exchange(other.bytes_, 0)) {}
+      : budget_(other.budget_),
+        owner_(std::move(other.owner_)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
   Reservation& operator=(Reservation&& other) noexcept;
 
   size_t bytes() const { return bytes_; }
   // Keeps at most `bytes` and returns the rest to the budget.
   void Shrink(size_t bytes);
-  // Adds the bytes of `other`, a reservation of the same budget, to this one.
+  // Adds the bytes of `other`, a reservation of the same budget, to this one. They then count for
+  // the owner of this reservation; an empty reservation takes over the owner of `other`.
   void Absorb(Reservation other);
   // Moves `bytes`, or all bytes held if these are fewer, into a new reservation.
   Reservation Split(size_t bytes);
@@ -36,9 +54,11 @@ class Reservation {
 
  private:
   friend class MemoryBudget;
-  Reservation(MemoryBudget* budget, size_t bytes) : budget_(budget), bytes_(bytes) {}
+  Reservation(MemoryBudget* budget, std::shared_ptr<ReservationOwner> owner, size_t bytes)
+      : budget_(budget), owner_(std::move(owner)), bytes_(bytes) {}
 
   MemoryBudget* budget_ = nullptr;
+  std::shared_ptr<ReservationOwner> owner_;
   size_t bytes_ = 0;
 };
 
@@ -55,8 +75,10 @@ class MemoryBudget {
   // before the first reservation.
   void SetTrim(std::function<void(size_t free)> trim) { trim_ = std::move(trim); }
 
-  // Reserves all of `bytes`, or returns nothing. Never waits.
-  std::optional<Reservation> TryReserve(size_t bytes);
+  // Reserves all of `bytes`, or returns nothing. Never waits. They count for `owner`, if it is not
+  // null and may have them.
+  std::optional<Reservation> TryReserve(size_t bytes,
+                                        std::shared_ptr<ReservationOwner> owner = nullptr);
 
   size_t limit() const { return limit_; }
   size_t reserved() const;

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "kernels/util/mutex.h"
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/handle.h"
+#include "server/engine/cache/list_node.h"
 #include "server/engine/cache/tenant_loads.h"
 #include "server/engine/cache/tier_memory.h"
 #include "server/engine/request.h"
@@ -36,24 +36,6 @@ struct IterationRecord {
 // Returns null for a method without counts.
 std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
                                                      Reservation reservation);
-
-// A preallocated node of a std::list of `T*`. Linking and unlinking it allocates nothing.
-template <class T>
-class ListNode {
- public:
-  explicit ListNode(T* value) : unlinked_{value}, position_(unlinked_.begin()) {}
-  ListNode(const ListNode&) = delete;  // The list refers to it.
-  ListNode& operator=(const ListNode&) = delete;
-
-  bool linked() const { return unlinked_.empty(); }
-  // Appends the node to a list.
-  void Link(std::list<T*>& list) noexcept { list.splice(list.end(), unlinked_); }
-  void Unlink(std::list<T*>& list) noexcept { unlinked_.splice(unlinked_.end(), list, position_); }
-
- private:
-  std::list<T*> unlinked_;                           // contains the node while no other list does
-  const typename std::list<T*>::iterator position_;  // valid in either list
-};
 
 // One version of a factor. Lives while an entry, a pin or a move refers to it. Its memory is freed
 // as soon as it is detached, unpinned and not moving. The mutex of TieredStore guards all members,

@@ -218,7 +218,9 @@ ChargedMemory FactorCache::RemoveEntry(const CachedVersion& version, Removal cau
   const std::unique_ptr<Entry> entry = handles_.Remove(version.handle, cause);
   events_->OnEviction(version.memory->tier, EvictionOf(cause));
   request_ids_.Remove(entry->tenant, entry->request_id, entry->handle);
-  return store_.Detach(*entry->stored);
+  ChargedMemory freed = store_.Detach(*entry->stored);
+  freed.version = std::move(entry->stored);
+  return freed;
 }
 
 void FactorCache::RemoveEnded(const DeviceSlot* slot) {

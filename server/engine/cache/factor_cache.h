@@ -194,10 +194,16 @@ class FactorCache : private TieredStore::Owner {
   absl::StatusOr<Reservation> ReserveOnHost(size_t bytes, std::string_view tenant = {}) {
     return store_.ReserveOnHost(bytes, tenant);
   }
-  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant) const {
+  std::shared_ptr<ReservationOwner> OwnerOnDevice(DeviceSlot& slot, std::string_view tenant) {
+    return store_.OwnerOnDevice(slot, tenant);
+  }
+  std::shared_ptr<ReservationOwner> OwnerOnHost(std::string_view tenant) {
+    return store_.OwnerOnHost(tenant);
+  }
+  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant) {
     return store_.CheckReachable(slot, bytes, tenant);
   }
-  size_t EvictableBytes(const DeviceSlot& slot, std::string_view tenant = {}) const {
+  size_t EvictableBytes(DeviceSlot& slot, std::string_view tenant = {}) {
     return store_.EvictableBytes(slot, tenant);
   }
   // Limit of the pinned bytes of one tenant.
@@ -209,7 +215,10 @@ class FactorCache : private TieredStore::Owner {
 
   // Removes expired factors, and factors of fenced devices that have no host copy. Does not wait
   // for a device: a device's own threads free its memory. The daemon calls this every second.
-  void Sweep() { RemoveEnded(/*slot=*/nullptr); }
+  void Sweep() {
+    RemoveEnded(/*slot=*/nullptr);
+    store_.EndKeeping();
+  }
 
   // Returns the contents of the tiers, indexed by Tier. Does not include replaced and released
   // versions that calls still use.

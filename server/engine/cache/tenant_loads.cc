@@ -66,10 +66,10 @@ std::vector<TenantLoad> TenantLoads::Largest(size_t count) const {
     MutexLock lock(&mutex_);
     auto next = loads_.upper_bound(last);
     for (size_t i = 0; i < kPage && next != loads_.end(); ++i, ++next) {
-      all.push_back(Copy(*next));
+      if (TenantLoad copy = Copy(*next); !copy.empty()) all.push_back(std::move(copy));
+      if (i + 1 == kPage) last = next->first;
     }
     more = next != loads_.end();
-    if (more) last = all.back().tenant;
   }
   const size_t kept = std::min(count, all.size());
   std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(kept), all.end(),
@@ -93,6 +93,7 @@ TenantLoad TenantLoads::Copy(const Loads::value_type& load) {
                   .pinned_bytes = load.second.pinned_bytes,
                   .calls = load.second.calls};
   std::copy(load.second.bytes.begin(), load.second.bytes.end(), copy.bytes.begin());
+  std::copy(load.second.reserved.begin(), load.second.reserved.end(), copy.reserved.begin());
   return copy;
 }
 

@@ -26,10 +26,14 @@ namespace crout {
 // moments.
 struct TenantLoad {
   std::string tenant;
-  int64_t factors = 0;                      // cached factors that List() includes
-  std::array<int64_t, kTierCount> bytes{};  // bytes of all cached factors, indexed by Tier
-  int64_t pinned_bytes = 0;                 // bytes of pinned factors
-  int64_t calls = 0;                        // calls that have not ended
+  int64_t factors = 0;                         // cached factors that List() includes
+  std::array<int64_t, kTierCount> bytes{};     // bytes of all cached factors, indexed by Tier
+  std::array<int64_t, kTierCount> reserved{};  // bytes of cached factors, jobs and uploads
+  int64_t pinned_bytes = 0;                    // bytes of pinned factors
+  int64_t calls = 0;                           // calls that have not ended
+
+  // Returns true if all numbers are 0. Pinned factors and bytes are numbers of factors too.
+  bool empty() const { return factors == 0 && bytes == decltype(bytes){} && calls == 0; }
 };
 
 // Thread-safe. A tenant has a load as long as an account of it exists. A count costs an atomic
@@ -39,6 +43,7 @@ class TenantLoads {
   struct Load {
     std::atomic<int64_t> factors = 0;
     std::array<std::atomic<int64_t>, kTierCount> bytes{};
+    std::array<std::atomic<int64_t>, kTierCount> reserved{};
     std::atomic<int64_t> pinned_bytes = 0;
     std::atomic<int64_t> calls = 0;
     std::deque<TenantShare> shares;  // guarded by the mutex of TieredStore
@@ -59,6 +64,9 @@ class TenantLoads {
     void AddFactors(int64_t count) noexcept { load_->second.factors += count; }
     void AddBytes(Tier tier, int64_t bytes) noexcept {
       load_->second.bytes[static_cast<size_t>(tier)] += bytes;
+    }
+    void AddReserved(Tier tier, int64_t bytes) noexcept {
+      load_->second.reserved[static_cast<size_t>(tier)] += bytes;
     }
     void AddPinnedBytes(int64_t bytes) noexcept { load_->second.pinned_bytes += bytes; }
     int64_t pinned_bytes() const noexcept { return load_->second.pinned_bytes; }
@@ -95,7 +103,7 @@ class TenantLoads {
   Account OpenCall(std::string_view tenant);
 
   // Returns the loads of the `count` tenants with the most bytes, largest first; ties are ordered
-  // by name.
+  // by name. Omits empty loads.
   std::vector<TenantLoad> Largest(size_t count) const;
   // Returns the load of a tenant. All numbers are 0 if no account of it exists.
   TenantLoad Of(std::string_view tenant) const;

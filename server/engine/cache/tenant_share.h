@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The cached factors of one tenant in one memory, and an order of tenants by their bytes.
+// The bytes of one tenant in one memory, and an order of tenants by their bytes.
 #ifndef CROUT_SERVER_ENGINE_CACHE_TENANT_SHARE_H_
 #define CROUT_SERVER_ENGINE_CACHE_TENANT_SHARE_H_
 
+#include <chrono>
 #include <cstddef>
 #include <list>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "server/engine/cache/list_node.h"
 
 namespace crout {
 
 struct CachedVersion;
+class ReservationOwner;
 
 // The mutex of TieredStore guards all members, except the first.
 struct TenantShare {
@@ -44,9 +48,19 @@ struct TenantShare {
   }
 
   const std::string_view tenant;
-  size_t bytes = 0;                // size of the attached versions, idle or not
+  size_t bytes = 0;                // reserved for the tenant: its versions, jobs and uploads
   std::list<CachedVersion*> idle;  // least recently used first
   size_t idle_bytes = 0;
+
+  size_t cached_bytes = 0;  // part of `bytes` in attached versions; the rest is held by jobs
+  // The most bytes that jobs of the tenant had or requested recently. They are kept for its jobs
+  // until `kept_until`.
+  size_t kept_bytes = 0;
+  std::chrono::steady_clock::time_point kept_until;
+  // Position among the shares of the memory with kept bytes. `keeper` then keeps the share alive,
+  // else it is null.
+  ListNode<TenantShare> recent{this};
+  std::shared_ptr<ReservationOwner> keeper;
 
  private:
   Order::node_type node;  // empty while an order contains the share

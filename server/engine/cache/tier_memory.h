@@ -42,12 +42,14 @@ struct TierMemory {
 
   // Guarded by the mutex of TieredStore.
   std::list<CachedVersion*> versions;  // attached
-  size_t bytes = 0;
-  size_t tenants = 0;            // number of tenants with attached versions
-  TenantShare::Order evictable;  // the shares with idle versions
+  size_t bytes = 0;                    // size of the attached versions
+  TenantShare::Order evictable;        // the shares with idle versions
   size_t idle_bytes = 0;
   // Bytes of pinned versions that are in this memory or belong to its device.
   size_t pinned_bytes = 0;
+  size_t owned_bytes = 0;          // reserved for tenants
+  size_t tenants = 0;              // number of shares with bytes or in `recent`
+  std::list<TenantShare*> recent;  // the shares with kept bytes
 };
 
 }  // namespace crout

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "kernels/util/status_macros.h"
 #include "kernels/util/stopwatch.h"
 #include "server/engine/cache/cached_version.h"
+#include "server/engine/cache/memory_shares.h"
 #include "server/engine/error.h"
 
 namespace crout {
@@ -21,9 +23,9 @@ namespace {
 
 constexpr double kShortestMemoryRetrySeconds = 0.1;
 
-// `evictable` is the number of bytes in idle factors that the tenant may evict.
+// Describes a request for which `room` is too small.
 absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget,
-                             size_t evictable) {
+                             const ShareRoom& room) {
   const std::string need =
       absl::StrCat("the job needs ", bytes, " bytes of ",
                    slot != nullptr ? slot->device->info().name : std::string("host"), " memory");
@@ -36,13 +38,15 @@ absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryB
   }
   absl::Status status = WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          need, "; ", budget.limit() - std::min(budget.limit(), budget.reserved()),
-          " bytes of the budget of ", budget.limit(), " bytes are free, and evicting idle factors ",
-          "of this tenant and of tenants above their shares would free ", evictable,
-          " bytes: try again later")),
+          need, "; ", room.free, " bytes of the budget of ", budget.limit(),
+          " bytes are free, evicting idle factors of tenants above their shares would free ",
+          room.evictable, " bytes, and ", room.kept,
+          " bytes are kept for other tenants: try again later")),
       kReasonMemoryExhausted);
+  // The jobs that hold the memory have ended after the backlog.
   const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
-  return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, backlog));
+  const double delay = backlog > 0 ? backlog : room.kept_for.count();
+  return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, delay));
 }
 
 // Returns the XXH3 hash of parts in host memory, to detect corruption. The hash of each part is
@@ -84,6 +88,13 @@ TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEve
   if (max_pinned_bytes_ > 0) return;
   for (const TierMemory& memory : memories_) {
     if (memory.budget != nullptr) max_pinned_bytes_ += memory.budget->limit() / 4;
+  }
+}
+
+TieredStore::~TieredStore() {
+  for (TierMemory& memory : memories_) {
+    while (EndKeptMemory(memory, /*all=*/true) != nullptr) {
+    }
   }
 }
 
@@ -181,9 +192,7 @@ void TieredStore::AddToMemory(CachedVersion& version) noexcept {
   TierMemory& memory = *version.memory;
   version.attached.Link(memory.versions);
   memory.bytes += version.bytes;
-  TenantShare& share = ShareOf(version);
-  if (share.bytes == 0) ++memory.tenants;
-  share.Reorder(memory.evictable, [&] { share.bytes += version.bytes; });
+  ShareOf(version).cached_bytes += version.bytes;
   version.account->AddBytes(memory.tier, static_cast<int64_t>(version.bytes));
   CountPinned(version, +1);
 }
@@ -194,9 +203,7 @@ void TieredStore::RemoveFromMemory(CachedVersion& version) noexcept {
   TierMemory& memory = *version.memory;
   version.attached.Unlink(memory.versions);
   memory.bytes -= version.bytes;
-  TenantShare& share = ShareOf(version);
-  share.Reorder(memory.evictable, [&] { share.bytes -= version.bytes; });
-  if (share.bytes == 0) --memory.tenants;
+  ShareOf(version).cached_bytes -= version.bytes;
   version.account->AddBytes(memory.tier, -static_cast<int64_t>(version.bytes));
 }
 
@@ -256,73 +263,58 @@ std::shared_ptr<const IterationRecord> TieredStore::RemoveRecord(CachedVersion& 
   return std::move(version.record);
 }
 
+std::shared_ptr<ShareOwner> TieredStore::OwnerOf(TierMemory& memory, std::string_view tenant,
+                                                 bool for_copy) {
+  if (tenant.empty()) return nullptr;
+  return std::make_shared<ShareOwner>(mutex_, memory, OpenAccount(tenant), for_copy);
+}
+
 absl::StatusOr<Reservation> TieredStore::ReserveOnDevice(DeviceSlot& slot, size_t bytes,
                                                          std::string_view tenant) {
-  return Reserve(&slot, MemoryOf(slot), bytes, tenant);
+  return Reserve(&slot, MemoryOf(slot), bytes, OwnerOf(MemoryOf(slot), tenant));
 }
 
 absl::StatusOr<Reservation> TieredStore::ReserveOnHost(size_t bytes, std::string_view tenant) {
-  return Reserve(/*slot=*/nullptr, host(), bytes, tenant);
+  return Reserve(/*slot=*/nullptr, host(), bytes, OwnerOf(host(), tenant));
 }
 
-size_t TieredStore::ShareBytes(const TierMemory& memory, const TenantShare& own) {
-  return memory.budget->limit() / (memory.tenants + (own.bytes == 0 ? 1 : 0));
+size_t TieredStore::EvictableBytes(DeviceSlot& slot, std::string_view tenant) {
+  TierMemory& memory = MemoryOf(slot);
+  const std::shared_ptr<ShareOwner> owner = OwnerOf(memory, tenant);
+  MutexLock lock(&mutex_);
+  return RoomFor(memory, {.bytes = memory.budget->limit(), .owner = owner.get()}).evictable;
 }
 
-size_t TieredStore::Evictable(const TierMemory& memory, const Request& request) {
-  if (request.own == nullptr) return memory.idle_bytes;
-  const size_t share = ShareBytes(memory, *request.own);
-  size_t bytes = request.own->idle_bytes;
-  for (auto next = memory.evictable.rbegin(); next != memory.evictable.rend(); ++next) {
-    const TenantShare& other = **next;
-    if (other.bytes <= share || bytes >= request.bytes) break;
-    if (&other != request.own) bytes += std::min(other.idle_bytes, other.bytes - share);
+absl::Status TieredStore::CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant) {
+  TierMemory& memory = MemoryOf(slot);
+  const std::shared_ptr<ShareOwner> owner = OwnerOf(memory, tenant);
+  MutexLock lock(&mutex_);
+  return CheckRoom(&slot, memory, {.bytes = bytes, .owner = owner.get()});
+}
+
+absl::Status TieredStore::CheckRoom(const DeviceSlot* slot, TierMemory& memory,
+                                    const ShareRequest& request) {
+  const ShareRoom room = RoomFor(memory, request);
+  if (room.Fits(request.bytes)) return absl::OkStatus();
+  absl::Status status = ExhaustedStatus(slot, request.bytes, *memory.budget, room);
+  if (const std::optional<double> delay = RetryAfterOf(status)) {
+    KeepFor(memory, request, std::chrono::duration<double>(*delay));
   }
-  return bytes;
-}
-
-const TenantShare* TieredStore::NextVictim(const TierMemory& memory, const Request& request) {
-  auto next = memory.evictable.rbegin();
-  if (next != memory.evictable.rend() && *next == request.own) ++next;
-  const TenantShare* const other = next == memory.evictable.rend() ? nullptr : *next;
-  if (request.own == nullptr) return other;
-  const TenantShare* const own = request.own->idle.empty() ? nullptr : request.own;
-  if (other == nullptr || other->bytes <= ShareBytes(memory, *request.own)) return own;
-  return own != nullptr && own->bytes + request.bytes >= other->bytes ? own : other;
-}
-
-size_t TieredStore::EvictableBytes(const DeviceSlot& slot, std::string_view tenant) const {
-  const TenantLoads::Account account = OpenAccount(tenant);
-  const TierMemory& memory = MemoryOf(slot);
-  MutexLock lock(&mutex_);
-  return Evictable(memory, {.bytes = memory.budget->limit(), .own = account.share(memory.index)});
-}
-
-absl::Status TieredStore::CheckReachable(DeviceSlot& slot, size_t bytes,
-                                         std::string_view tenant) const {
-  const MemoryBudget& budget = *slot.budget;
-  const TenantLoads::Account account = OpenAccount(tenant);
-  const TierMemory& memory = MemoryOf(slot);
-  MutexLock lock(&mutex_);
-  const size_t evictable =
-      Evictable(memory, {.slot = &slot, .bytes = bytes, .own = account.share(memory.index)});
-  if (budget.limit() - budget.reserved() + evictable >= bytes) return absl::OkStatus();
-  return ExhaustedStatus(&slot, bytes, budget, evictable);
+  return status;
 }
 
 absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes,
-                                                 std::string_view tenant) {
+                                                 std::shared_ptr<ShareOwner> owner) {
   MemoryBudget& budget = *memory.budget;
-  if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
+  if (auto reservation = budget.TryReserve(bytes, owner)) return *std::move(reservation);
   owner_->RemoveEnded(slot);  // Expired factors go before idle ones.
-  const TenantLoads::Account account = OpenAccount(tenant);
-  const Request request = {.slot = slot, .bytes = bytes, .own = account.share(memory.index)};
+  const ShareRequest request = {.bytes = bytes, .owner = owner.get()};
   if (&memory == &host()) DropRecords(request);
   MutexLock lock(&memory.pressure);
   while (true) {
-    if (auto reservation = budget.TryReserve(bytes)) return *std::move(reservation);
+    if (auto reservation = budget.TryReserve(bytes, owner)) return *std::move(reservation);
     CROUT_ASSIGN_OR_RETURN(const std::shared_ptr<CachedVersion> victim,
-                           SelectVictim(memory, request));
+                           SelectVictim(slot, memory, request));
     if (victim == nullptr) continue;  // Enough bytes have become free in the meantime.
     if (memory.below != nullptr) {
       Demote(victim, *memory.below);
@@ -332,29 +324,24 @@ absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& m
   }
 }
 
-void TieredStore::DropRecords(const Request& request) {
-  const size_t bytes = request.bytes;
-  const MemoryBudget& budget = pool_->host_budget();
-  if (bytes > budget.limit()) return;
+void TieredStore::DropRecords(const ShareRequest& request) {
   std::vector<std::shared_ptr<const IterationRecord>> dropped;
   MutexLock lock(&mutex_);
-  size_t free = budget.limit() - budget.reserved();
+  ShareRoom room = RoomFor(host(), request);
   // Keep the records if dropping them and all idle factors would not make enough room.
-  if (free + Evictable(host(), request) + record_bytes_ < bytes) return;
-  while (free < bytes && !records_.empty()) {
+  room.free += record_bytes_;
+  if (!room.Fits(request.bytes)) return;
+  room.free -= record_bytes_;
+  while (room.free < request.bytes && !records_.empty()) {
     dropped.push_back(RemoveRecord(*records_.front()));
-    free += dropped.back()->reservation.bytes();
+    room.free += dropped.back()->reservation.bytes();
   }
 }
 
-absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(TierMemory& memory,
-                                                                         const Request& request) {
+absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(
+    const DeviceSlot* slot, TierMemory& memory, const ShareRequest& request) {
   MutexLock lock(&mutex_);
-  const MemoryBudget& budget = *memory.budget;
-  const size_t evictable = Evictable(memory, request);
-  if (budget.limit() - budget.reserved() + evictable < request.bytes) {
-    return ExhaustedStatus(request.slot, request.bytes, budget, evictable);
-  }
+  CROUT_RETURN_IF_ERROR(CheckRoom(slot, memory, request));
   const TenantShare* const share = NextVictim(memory, request);
   if (share == nullptr) return nullptr;
   CachedVersion& victim = *share->idle.front();
@@ -362,6 +349,16 @@ absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(TierMem
   victim.moving = true;
   victim.used_while_moving = false;
   return victim.shared_from_this();
+}
+
+void TieredStore::EndKeeping() {
+  for (TierMemory& memory : memories_) {
+    std::shared_ptr<ReservationOwner> ended;  // destroyed after the lock is released
+    do {
+      MutexLock lock(&mutex_);
+      ended = EndKeptMemory(memory, /*all=*/false);
+    } while (ended != nullptr);
+  }
 }
 
 void TieredStore::Drop(const std::shared_ptr<CachedVersion>& victim) {
@@ -409,7 +406,8 @@ absl::Status TieredStore::CopyBelow(const CachedVersion& from, TierMemory& below
     if (from.account == nullptr) return absl::CancelledError("the factor was removed");
     tenant = from.account->tenant();
   }
-  CROUT_ASSIGN_OR_RETURN(to->reservation, Reserve(below.slot, below, from.bytes, tenant));
+  CROUT_ASSIGN_OR_RETURN(to->reservation, Reserve(below.slot, below, from.bytes,
+                                                  OwnerOf(below, tenant, /*for_copy=*/true)));
   CROUT_ASSIGN_OR_RETURN(to->parts, below.copy_in(from));
   *checksum = PartsChecksum(to->parts);
   return absl::OkStatus();
@@ -430,7 +428,7 @@ absl::StatusOr<const Factorization*> TieredStore::MakeResident(CachedVersion& ve
   MutexLock promotion(&version.promotion);
   if (IsResident(version)) return &version.factorization;
   if (reservation.bytes() < version.bytes) {
-    return ExhaustedStatus(version.slot, version.bytes, *version.slot->budget, /*evictable=*/0);
+    return ExhaustedStatus(version.slot, version.bytes, *version.slot->budget, /*room=*/{});
   }
   Stopwatch stopwatch;
   CROUT_RETURN_IF_ERROR(CheckHostCopy(version));

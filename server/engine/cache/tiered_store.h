@@ -6,14 +6,10 @@
 // Versions in use stay where they are. A version in host memory moves back to its device when a
 // call needs it there.
 //
-// Each tenant has a share of each memory: the budget divided by the number of tenants that have
-// versions there, including the tenant that needs memory. The versions of a tenant count with all
-// their bytes, whether they are idle, in use or pinned; running jobs do not count. A share is a
-// soft limit: a tenant may exceed it while no other tenant needs the memory. Eviction takes from
-// the tenant furthest above its share, least recently used versions first. The requested bytes
-// count for the tenant that needs them, so its own versions go first if they would take it furthest
-// above. A tenant at or below its share loses no version to another tenant: the request is refused
-// instead.
+// Each tenant has a share of each memory (memory_shares.h). Eviction takes from the tenant furthest
+// above its share, least recently used versions first. The requested bytes count for the tenant
+// that needs them, so its own versions go first if they would take it furthest above. A tenant at
+// or below its share loses no version: the request is refused instead.
 #ifndef CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 #define CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 
@@ -33,6 +29,7 @@
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/cache_events.h"
 #include "server/engine/cache/cached_version.h"
+#include "server/engine/cache/memory_shares.h"
 #include "server/engine/cache/removal.h"
 #include "server/engine/cache/tenant_loads.h"
 #include "server/engine/cache/tier_memory.h"
@@ -43,6 +40,9 @@ namespace crout {
 // Memory with its reservation. Members are destroyed in reverse order, so that the memory is freed
 // before the budget counts it as free.
 struct ChargedMemory {
+  // The version of a removed entry. Its analysis has a reservation, whose owner locks the mutex of
+  // the store.
+  std::shared_ptr<const CachedVersion> version = nullptr;
   DeviceSlot* slot = nullptr;  // device of the memory; null: not the memory of a device
   Reservation reservation;
   FactorParts parts;
@@ -70,6 +70,7 @@ class TieredStore {
   // use it. `max_pinned_bytes` limits the pinned bytes of one tenant; 0: a quarter of all budgets.
   TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
               TenantLoads* loads, Owner* owner, size_t max_pinned_bytes);
+  ~TieredStore();
   TieredStore(const TieredStore&) = delete;  // Its mutex guards other objects.
   TieredStore& operator=(const TieredStore&) = delete;
 
@@ -118,11 +119,13 @@ class TieredStore {
   // Removes a pin. Returns the memory if this was the last pin of a detached version.
   ChargedMemory Unpin(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Reserves bytes from the budget of the slot, for a call of `tenant`. Evicts idle versions there
-  // until the bytes fit, in the order described above. An empty `tenant` may evict all idle
-  // versions. Blocks while factors are copied to host memory; on a thread of the transport, call
-  // slot.budget->TryReserve instead. Returns RESOURCE_EXHAUSTED if evicting all versions that
-  // `tenant` may evict would not suffice. This is checked before each eviction.
+  // Reserves bytes from the budget of the slot, for a call of `tenant`, whose share they count in.
+  // Evicts idle versions there until the bytes fit, in the order described above. An empty `tenant`
+  // may evict all idle versions. Blocks while factors are copied to host memory; on a thread of the
+  // transport, call TryReserve() of OwnerOn() instead. Returns RESOURCE_EXHAUSTED if evicting all
+  // versions that `tenant` may evict would not suffice. This is checked before each eviction. A
+  // refused tenant gets the memory before tenants above their shares if it tries again after the
+  // retry delay.
   absl::StatusOr<Reservation> ReserveOnDevice(DeviceSlot& slot, size_t bytes,
                                               std::string_view tenant);
   // Reserves bytes from the host budget. Drops iteration records first, oldest first, and then
@@ -133,9 +136,20 @@ class TieredStore {
   absl::StatusOr<Reservation> ReserveOnHost(size_t bytes, std::string_view tenant);
   // Returns RESOURCE_EXHAUSTED if `bytes` would not fit now even if all versions on the slot that
   // `tenant` may evict were evicted.
-  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant) const;
+  absl::Status CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant);
   // Returns the bytes of the slot's budget in idle versions that `tenant` may evict.
-  size_t EvictableBytes(const DeviceSlot& slot, std::string_view tenant) const;
+  size_t EvictableBytes(DeviceSlot& slot, std::string_view tenant);
+  // Return the owner with which a call of `tenant` reserves free bytes from the budget of the slot
+  // or of host memory. Null for an empty tenant.
+  std::shared_ptr<ReservationOwner> OwnerOnDevice(DeviceSlot& slot, std::string_view tenant) {
+    return OwnerOf(MemoryOf(slot), tenant);
+  }
+  std::shared_ptr<ReservationOwner> OwnerOnHost(std::string_view tenant) {
+    return OwnerOf(host(), tenant);
+  }
+  // Ends the keeping of memory for tenants that have not needed it for a while. Call it every
+  // second.
+  void EndKeeping();
 
   // Returns true if the version is in the memory of its device. Requires a pin of the version.
   bool IsResident(const CachedVersion& version) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -154,13 +168,6 @@ class TieredStore {
   size_t pinned_bytes() const;
 
  private:
-  // Needs of one reservation.
-  struct Request {
-    DeviceSlot* slot = nullptr;  // slot of the job that needs the bytes; null: host memory
-    size_t bytes = 0;
-    const TenantShare* own = nullptr;  // the requesting tenant's; null: may evict all idle versions
-  };
-
   // Index in memories_ of the memory of the slot's device.
   static size_t IndexOf(const DeviceSlot& slot) {
     return slot.on_host() ? 0 : static_cast<size_t>(slot.index) + 1;
@@ -194,26 +201,24 @@ class TieredStore {
   TenantShare& ShareOf(const CachedVersion& version) const {
     return *version.account->share(version.memory->index);
   }
-  // Returns the most bytes that the requesting tenant may have in the memory without exceeding its
-  // share.
-  static size_t ShareBytes(const TierMemory& memory, const TenantShare& own);
-  // Returns the bytes of the idle versions that the request may evict. Stops counting at the
-  // request's bytes.
-  static size_t Evictable(const TierMemory& memory, const Request& request);
-  // Returns the share from which the request evicts next; null if it may evict nothing.
-  static const TenantShare* NextVictim(const TierMemory& memory, const Request& request);
+  std::shared_ptr<ShareOwner> OwnerOf(TierMemory& memory, std::string_view tenant,
+                                      bool for_copy = false);
+  // Returns RESOURCE_EXHAUSTED if the memory has no room for the request.
+  absl::Status CheckRoom(const DeviceSlot* slot, TierMemory& memory, const ShareRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // `slot` is the slot of the job that needs the bytes; null: it needs them in host memory.
   absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes,
-                                      std::string_view tenant);
+                                      std::shared_ptr<ShareOwner> owner);
   // Drops iteration records until the bytes are free in the host budget or no record remains. Drops
   // none if that would not suffice even with all versions that the request may evict.
-  void DropRecords(const Request& request);
+  void DropRecords(const ShareRequest& request);
   // Selects the version that the request evicts next and marks it as moving. Returns null if there
   // is none but the free bytes suffice. Returns RESOURCE_EXHAUSTED if evicting all versions that
   // the request may evict would not make room for it.
-  absl::StatusOr<std::shared_ptr<CachedVersion>> SelectVictim(TierMemory& memory,
-                                                              const Request& request);
+  absl::StatusOr<std::shared_ptr<CachedVersion>> SelectVictim(const DeviceSlot* slot,
+                                                              TierMemory& memory,
+                                                              const ShareRequest& request);
   // Removes the entry of a selected version, unless the version was used in the meantime.
   void Drop(const std::shared_ptr<CachedVersion>& victim);
   // Moves a selected version to the memory `below`, unless it was used in the meantime. Removes its

@@ -3,6 +3,7 @@
 #include "server/engine/upload/matrix_upload.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -111,14 +112,24 @@ size_t MatrixUpload::DestinationBytes() const {
 }
 
 absl::StatusOr<size_t> MatrixUpload::Append(std::span<const std::byte> bytes,
-                                            const std::function<void()>& on_ready) {
-  if (!needs_parsing()) return AppendDense(bytes, on_ready);
-  CROUT_RETURN_IF_ERROR(AppendToReader(bytes));
-  return bytes.size();
+                                            const std::function<void()>& on_ready,
+                                            const SharedRegions::Region& region) {
+  if (!needs_parsing()) return AppendDense(bytes, on_ready, region);
+  if (region == nullptr) {
+    CROUT_RETURN_IF_ERROR(AppendToReader(bytes));
+    return bytes.size();
+  }
+  // The client may change the bytes between two reads of a parser.
+  std::array<std::byte, kParsedPiece> copy;
+  const size_t count = std::min(bytes.size(), copy.size());
+  std::memcpy(copy.data(), bytes.data(), count);
+  CROUT_RETURN_IF_ERROR(AppendToReader({copy.data(), count}));
+  return count;
 }
 
 absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> bytes,
-                                                 const std::function<void()>& on_ready) {
+                                                 const std::function<void()>& on_ready,
+                                                 const SharedRegions::Region& region) {
   if (bytes.size() > shape_.bytes() - received_) {
     return BadField(field_, absl::StrCat("more bytes than the ", shape_.bytes(),
                                          " that the header declares: send rows x cols elements"));
@@ -128,7 +139,8 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
     received_ += bytes.size();
     return bytes.size();
   }
-  size_t taken = 0;
+  CROUT_ASSIGN_OR_RETURN(const bool sent, Send(bytes, region));
+  size_t taken = sent ? bytes.size() : 0;
   while (taken < bytes.size()) {
     const std::span<std::byte> block = uploader_->Reserve(on_ready);
     if (block.empty()) break;
@@ -143,6 +155,15 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
   }
   received_ += taken;
   return taken;
+}
+
+absl::StatusOr<bool> MatrixUpload::Send(std::span<const std::byte> bytes,
+                                        const SharedRegions::Region& region) {
+  if (bytes.empty() || region == nullptr || !region->is_registered()) return false;
+  if (std::find(regions_.begin(), regions_.end(), region) == regions_.end()) {
+    regions_.push_back(region);
+  }
+  return uploader_->Send(bytes);
 }
 
 absl::Status MatrixUpload::AppendToReader(std::span<const std::byte> bytes) {

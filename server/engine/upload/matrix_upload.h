@@ -24,6 +24,7 @@
 #include "kernels/util/clock.h"
 #include "server/engine/request.h"
 #include "server/engine/upload/payload_spec.h"
+#include "server/engine/upload/shared_region.h"
 #include "server/engine/upload/upload_grant.h"
 
 namespace crout {
@@ -98,12 +99,16 @@ class MatrixUpload {
   bool TryReserve(size_t bytes);
   absl::Status Reserve(size_t bytes);
 
-  // Appends bytes and returns how many it accepted. It accepts fewer than given if all staging
-  // blocks of the device are in flight. `on_ready` is then called once, from any thread, when more
-  // can be appended. Returns INVALID_ARGUMENT for malformed bytes or more bytes than declared. For
-  // a parsed payload, reserve the bytes first.
+  // Largest number of bytes in shared memory for one TryReserve() and Append().
+  size_t max_shared_bytes() const { return needs_parsing() ? kParsedPiece : kDensePiece; }
+
+  // Appends bytes, which are in `region` if it is not null, and returns how many it accepted. It
+  // accepts fewer than given if all staging blocks of the device are in flight. `on_ready` is then
+  // called once, from any thread, when more can be appended. Returns INVALID_ARGUMENT for malformed
+  // bytes or more bytes than declared. For a parsed payload, reserve the bytes first.
   absl::StatusOr<size_t> Append(std::span<const std::byte> bytes,
-                                const std::function<void()>& on_ready);
+                                const std::function<void()>& on_ready,
+                                const SharedRegions::Region& region = nullptr);
 
   // Returns the time at which the current wait of Append() for staging memory began; nullopt if it
   // does not wait.
@@ -155,8 +160,16 @@ class MatrixUpload {
   absl::StatusOr<Buffer> TakeMap(ExecutionContext& context, CallTimings& timings);
 
  private:
+  // Parsed bytes of shared memory are copied to the stack first.
+  static constexpr size_t kParsedPiece = size_t{64} << 10;
+  static constexpr size_t kDensePiece = size_t{8} << 20;
+
   absl::StatusOr<size_t> AppendDense(std::span<const std::byte> bytes,
-                                     const std::function<void()>& on_ready);
+                                     const std::function<void()>& on_ready,
+                                     const SharedRegions::Region& region);
+  // Enqueues the copy of the bytes from registered memory. Returns false, without an effect, if
+  // they must be staged.
+  absl::StatusOr<bool> Send(std::span<const std::byte> bytes, const SharedRegions::Region& region);
   absl::Status AppendToReader(std::span<const std::byte> bytes);
   absl::Status MoveToDevice(ExecutionContext& context);
   // Adds the field of the payload to an error.
@@ -201,6 +214,7 @@ class MatrixUpload {
   std::optional<std::chrono::steady_clock::time_point> staging_awaited_since_;
 
   Buffer destination_;
+  std::vector<SharedRegions::Region> regions_;  // the sources of copies by uploader_
   std::unique_ptr<Uploader> uploader_;  // null before Open() and if Open() had nothing to upload
   Buffer map_destination_;
   std::unique_ptr<Uploader> map_uploader_;  // null without a map

@@ -15,7 +15,7 @@ void UploadGrant::Absorb(Reservation more) {
 }
 
 bool UploadGrant::TryTake(size_t bytes) {
-  auto more = budget_.TryReserve(bytes);
+  auto more = budget_.TryReserve(bytes, owner_);
   if (!more) return false;
   Absorb(*std::move(more));
   return true;

@@ -5,6 +5,7 @@
 #define CROUT_SERVER_ENGINE_UPLOAD_UPLOAD_GRANT_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -22,8 +23,11 @@ namespace crout {
 class UploadGrant final : public MemoryGrant {
  public:
   UploadGrant(FactorCache& cache, MemoryBudget& budget) : cache_(cache), budget_(budget) {}
-  // Sets the tenant for which Take() evicts factors. Call it before Take().
-  void SetTenant(std::string_view tenant) { tenant_ = std::string(tenant); }
+  // Sets the tenant whose share the memory counts in. Call it before TryTake() and Take().
+  void SetTenant(std::string_view tenant) {
+    tenant_ = std::string(tenant);
+    owner_ = cache_.OwnerOnHost(tenant);
+  }
 
   bool TryTake(size_t bytes) override;
   absl::Status Take(size_t bytes) override;
@@ -37,6 +41,7 @@ class UploadGrant final : public MemoryGrant {
   FactorCache& cache_;
   MemoryBudget& budget_;
   std::string tenant_;
+  std::shared_ptr<ReservationOwner> owner_;
   Mutex mutex_;
   Reservation reservation_ ABSL_GUARDED_BY(mutex_);
 };

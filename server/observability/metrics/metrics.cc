@@ -93,6 +93,7 @@ Metrics::Metrics(const MetricsOptions& options) : registry_(std::make_unique<Reg
   RegisterRequests();
   RegisterJobs();
   RegisterPayloads();
+  shared_memory_ = std::make_unique<SharedMemoryMetrics>(*registry_);
   for (const DeviceLabels& labels : options.devices) {
     devices_.push_back(std::make_unique<DeviceMetrics>(*registry_, labels));
     device_names_.push_back(labels.name);

@@ -23,6 +23,7 @@
 #include "server/observability/metrics/gpu_metrics.h"
 #include "server/observability/metrics/labels.h"
 #include "server/observability/metrics/lazy_histogram.h"
+#include "server/observability/metrics/shared_memory_metrics.h"
 #include "server/observability/metrics/state.h"
 
 namespace prometheus {
@@ -110,6 +111,8 @@ class Metrics : public CacheEvents {
     prometheus::Gauge* gauge_;
   };
 
+  SharedMemoryMetrics& shared_memory() { return *shared_memory_; }
+
   // `index` is the position in MetricsOptions::devices.
   DeviceMetrics& device(size_t index) { return *devices_[index]; }
 
@@ -185,6 +188,7 @@ class Metrics : public CacheEvents {
   std::unique_ptr<prometheus::Registry> registry_;
   std::vector<std::string> device_names_;
   std::vector<std::unique_ptr<DeviceMetrics>> devices_;
+  std::unique_ptr<SharedMemoryMetrics> shared_memory_;
   std::array<Counters<kCodes>, kMethodNames.size()> requests_;
   LazyHistograms<kMethodNames.size()> request_duration_;
   LazyHistograms<kJobPhaseNames.size()> phase_duration_;

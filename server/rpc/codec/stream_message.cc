@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "crout/v1/matrix.pb.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "kernels/util/status_macros.h"
 
 namespace crout {
 namespace {
@@ -25,7 +27,13 @@ using google::protobuf::io::ConcatenatingInputStream;
 using google::protobuf::io::ZeroCopyInputStream;
 
 constexpr int kHeaderField = 1;
-constexpr int kLastDataField = 4;  // `data` is 2
+constexpr int kFirstDataField = 2;
+constexpr int kLastDataField = 4;
+constexpr int kSharedReplyField = 14;
+constexpr int kFirstSharedField = 15;  // `shared_data`, the counterpart of field 2
+constexpr int kLastSharedField = kFirstSharedField + kLastDataField - kFirstDataField;
+// Largest size of a SharedRange: an identifier and two numbers.
+constexpr uint32_t kMaxRangeBytes = 64;
 
 // Limit of data fields in one message. Real clients send far fewer. The limit bounds the memory for
 // segments, so that a message cannot use much more memory than its size.
@@ -56,16 +64,37 @@ bool ReadSegments(CodedInputStream* in, int field, uint32_t length, size_t max_s
     if (!in->GetDirectBufferPointer(&data, &size)) return false;
     const auto take = std::min<uint32_t>(length, static_cast<uint32_t>(size));
     if (segments->size() == max_segments) return false;
-    segments->push_back({field, {static_cast<const std::byte*>(data), take}});
+    segments->push_back({field, {static_cast<const std::byte*>(data), take}, nullptr});
     if (!in->Skip(static_cast<int>(take))) return false;
     length -= take;
   }
   return true;
 }
 
+absl::StatusOr<SharedBytes> ReadRange(CodedInputStream* in, uint32_t length,
+                                      const FindRegion& find_region) {
+  std::string encoded;
+  v1::SharedRange range;
+  if (find_region == nullptr || length > kMaxRangeBytes ||
+      !in->ReadString(&encoded, static_cast<int>(length)) || !range.ParseFromString(encoded)) {
+    return Malformed();
+  }
+  CROUT_ASSIGN_OR_RETURN(SharedRegions::Region region, find_region(range.region()));
+  const std::span<std::byte> all = region->bytes();
+  if (range.offset() > all.size() || range.size() > all.size() - range.offset()) {
+    return absl::InvalidArgumentError(absl::StrCat("a range of shared memory has offset ",
+                                                   range.offset(), " and size ", range.size(),
+                                                   "; its region has ", all.size(), " bytes"));
+  }
+  return SharedBytes{all.subspan(range.offset(), range.size()), std::move(region)};
+}
+
+bool IsSharedField(int field) { return field >= kSharedReplyField && field <= kLastSharedField; }
+
 }  // namespace
 
-absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffer) {
+absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffer,
+                                                   const FindRegion& find_region) {
   StreamMessage message;
   message.size_ = buffer.Length();
   message.buffer_ = buffer;
@@ -92,7 +121,9 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
     const int field = WireFormatLite::GetTagFieldNumber(tag);
     const bool is_bytes =
         WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
-    if (!is_bytes || field < kHeaderField || field > kLastDataField) {
+    const bool is_known =
+        (field >= kHeaderField && field <= kLastDataField) || IsSharedField(field);
+    if (!is_bytes || !is_known) {
       if (!WireFormatLite::SkipField(&in, tag)) return Malformed();
       continue;
     }
@@ -106,6 +137,15 @@ absl::StatusOr<StreamMessage> StreamMessage::Parse(const grpc::ByteBuffer& buffe
       if (length > kMaxRequestBytes - message.header_->size()) return TooLarge("header");
       if (!in.ReadString(&bytes, static_cast<int>(length))) return Malformed();
       message.header_->append(bytes);
+    } else if (IsSharedField(field)) {
+      CROUT_ASSIGN_OR_RETURN(SharedBytes shared, ReadRange(&in, length, find_region));
+      if (field == kSharedReplyField) {
+        message.shared_reply_ = {shared.bytes, std::move(shared.region)};
+        continue;
+      }
+      if (message.segments_.size() == max_segments) return Malformed();
+      message.segments_.push_back(
+          {field - kFirstSharedField + kFirstDataField, shared.bytes, std::move(shared.region)});
     } else if (!ReadSegments(&in, field, length, max_segments, &message.segments_)) {
       return Malformed();
     }
@@ -118,14 +158,24 @@ StreamMessage::StreamMessage(StreamMessage&& other) noexcept
     : size_(other.size_),
       slices_(std::move(other.slices_)),
       header_(std::move(other.header_)),
-      segments_(std::move(other.segments_)) {
+      segments_(std::move(other.segments_)),
+      shared_reply_(std::move(other.shared_reply_)) {
   buffer_.Swap(&other.buffer_);  // ByteBuffer has no move, and a copy adds references to the slices
+}
+
+size_t StreamMessage::shared_bytes() const {
+  size_t bytes = 0;
+  for (const DataSegment& segment : segments_) {
+    if (segment.region != nullptr) bytes += segment.bytes.size();
+  }
+  return bytes;
 }
 
 void StreamMessage::Detach() {
   std::vector<grpc::Slice> slices;
   slices.reserve(segments_.size());  // a short slice stores its bytes inline, so it must not move
   for (DataSegment& segment : segments_) {
+    if (segment.region != nullptr) continue;
     const grpc::Slice& copy = slices.emplace_back(segment.bytes.data(), segment.bytes.size());
     segment.bytes = {reinterpret_cast<const std::byte*>(copy.begin()), copy.size()};
   }

@@ -6,10 +6,12 @@
 #define CROUT_SERVER_RPC_CODEC_STREAM_MESSAGE_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,24 +19,40 @@
 #include "google/protobuf/message.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
+#include "server/engine/upload/shared_region.h"
 
 namespace crout {
 
-// A run of payload bytes inside a message.
+// A run of payload bytes inside a message, or in shared memory.
 struct DataSegment {
   int field = 0;  // 2: data, 3: rhs_data, 4: x0_data
   std::span<const std::byte> bytes;
+  // The region that contains the bytes. Null for bytes inside the message.
+  SharedRegions::Region region = nullptr;
 };
 
-// A streamed request: `header` (field 1, a message) and the bytes fields 2 to 4, all optional.
-// Movable. Owns the memory that its segments refer to.
+// A range of shared memory.
+struct SharedBytes {
+  std::span<std::byte> bytes;
+  SharedRegions::Region region;
+};
+
+// Finds a region by its identifier (SharedRegions::Find).
+using FindRegion = std::function<absl::StatusOr<SharedRegions::Region>(std::string_view id)>;
+
+// A streamed request: `header` (field 1, a message), the bytes fields 2 to 4, the ranges of shared
+// memory (fields 15 to 17) that replace them, and `shared_reply` (field 14), all optional. Movable.
+// Owns the memory that its segments refer to.
 class StreamMessage {
  public:
   StreamMessage(StreamMessage&& other) noexcept;
   StreamMessage& operator=(StreamMessage&&) = delete;  // would release buffer_ before slices_
 
-  // Parses a message. INVALID_ARGUMENT if it is malformed. Skips unknown fields, as protobuf does.
-  static absl::StatusOr<StreamMessage> Parse(const grpc::ByteBuffer& buffer);
+  // Parses a message. INVALID_ARGUMENT if it is malformed, or if a range exceeds its region. Errors
+  // of `find_region` are returned; if it is null, a range is malformed. Skips unknown fields, as
+  // protobuf does.
+  static absl::StatusOr<StreamMessage> Parse(const grpc::ByteBuffer& buffer,
+                                             const FindRegion& find_region = nullptr);
 
   bool has_header() const { return header_.has_value(); }
   // Parses the header into `message`; INVALID_ARGUMENT if it is malformed.
@@ -42,11 +60,15 @@ class StreamMessage {
 
   // The payload in the order of the message.
   const std::vector<DataSegment>& segments() const { return segments_; }
+  // Number of payload bytes in shared memory.
+  size_t shared_bytes() const;
+  // Memory for the data of the reply, or nullopt if the message contains no `shared_reply`.
+  const std::optional<SharedBytes>& shared_reply() const { return shared_reply_; }
 
-  // Size of the whole message in bytes.
+  // Size of the whole message in bytes, without shared memory.
   size_t size() const { return size_; }
-  // Copies the payload out of gRPC's buffers, which may be far larger than the message. Use it for
-  // a message that is kept for a long time.
+  // Copies the payload out of gRPC's buffers, which may be far larger than the message. Bytes in
+  // shared memory stay there. Use it for a message that is kept for a long time.
   void Detach();
 
  private:
@@ -60,6 +82,7 @@ class StreamMessage {
   std::vector<grpc::Slice> slices_;
   std::optional<std::string> header_;
   std::vector<DataSegment> segments_;
+  std::optional<SharedBytes> shared_reply_;
 };
 
 // Size limit of a header and of a unary request. Real clients send far less.

@@ -100,7 +100,7 @@ class IdempotentHandler : public JobHandler<FactorResult, v1::FactorizeResponse>
   }
 
   bool OutlivesClient() const final ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    return claim_.has_value() && call_.half_closed();
+    return claim_.has_value() && call_.holds_payload();
   }
 
   void EnforceLimits(CallBase::Clock::time_point now) final {

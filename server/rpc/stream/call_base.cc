@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
@@ -200,6 +201,14 @@ CallTimings CallBase::ReplyTimings() {
   observed_.timings.total = RoundSeconds();
   observed_.timings.send = observed_.timings.total - reply_start_;
   return observed_.timings;
+}
+
+bool CallBase::WriteToSharedMemory(const Buffer& data) {
+  if (!reply_memory_ || reply_memory_->bytes.size() < data.size()) return false;
+  std::memcpy(reply_memory_->bytes.data(), data.data(), data.size());
+  core_.metrics.shared_memory().CountSent(data.size());
+  observed_.sent_bytes += data.size();
+  return true;
 }
 
 std::shared_ptr<const ReplyData> CallBase::InFlight(std::shared_ptr<const ReplyData> reply) const {

@@ -271,6 +271,8 @@ class CallBase : public LiveCall,
   Roles roles_;
   Mutex mutex_;
   ObservedCall observed_ ABSL_GUARDED_BY(mutex_);
+  // Memory of the request for the data of the next reply; nullopt: the data are sent in messages.
+  std::optional<SharedBytes> reply_memory_ ABSL_GUARDED_BY(mutex_);
 
  private:
   class CallJob;
@@ -309,12 +311,25 @@ class CallBase : public LiveCall,
     }
   }
 
-  // Queues the messages of SendData(). The messages and gRPC share ownership of the data until gRPC
-  // has released the last slice.
+  // Writes the data of a reply to the memory of the request, if that is large enough.
+  bool WriteToSharedMemory(const Buffer& data) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Queues the messages of SendData(): one, if the data are written to shared memory. The messages
+  // and gRPC share ownership of the data until gRPC has released the last slice.
   template <class Response, class Tail>
   void PushData(const Response& head, std::shared_ptr<const ReplyData> data, Tail tail, int field)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const size_t size = data->bytes.size();
+    if constexpr (requires(Response response) { response.set_shared_bytes(size); }) {
+      if (field == Response::kDataFieldNumber && WriteToSharedMemory(data->bytes)) {
+        writer_.Push([=, response = head]() mutable {
+          response.set_shared_bytes(size);
+          tail(response);
+          return Serialize(response);
+        });
+        return;
+      }
+    }
     size_t offset = 0;
     do {
       const size_t count = std::min(core_.limits.ReplyChunkBytes(), size - offset);

@@ -35,9 +35,10 @@ grpc::ByteBuffer RequestReader::EndRead() {
 
 absl::StatusOr<StreamMessage*> RequestReader::Add(const grpc::ByteBuffer& buffer,
                                                   Clock::time_point now) {
-  CROUT_ASSIGN_OR_RETURN(StreamMessage message, StreamMessage::Parse(buffer));
+  CROUT_ASSIGN_OR_RETURN(StreamMessage message, StreamMessage::Parse(buffer, find_region_));
   // Only payload bytes count: a client that sends empty messages is idle.
   if (watch_) watch_->Moved(PayloadBytes(message), now);
+  if (message.shared_bytes() > 0) used_shared_memory_ = true;
   inbox_.push_back(std::move(message));
   return &inbox_.back();
 }
@@ -50,7 +51,7 @@ std::optional<DataSegment> RequestReader::Next() {
       continue;
     }
     const DataSegment& segment = segments[segment_];
-    return DataSegment{segment.field, segment.bytes.subspan(offset_)};
+    return DataSegment{segment.field, segment.bytes.subspan(offset_), segment.region};
   }
   return std::nullopt;
 }

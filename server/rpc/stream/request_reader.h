@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,8 +25,10 @@ class RequestReader {
  public:
   using Clock = TransferWatch::Clock;
 
-  // `limits` are read when a transfer begins; they must outlive the reader.
-  explicit RequestReader(const TransferLimits& limits) : limits_(limits) {}
+  // `limits` are read when a transfer begins; they must outlive the reader. Add() calls
+  // `find_region` for the shared memory of a message (StreamMessage::Parse).
+  explicit RequestReader(const TransferLimits& limits, FindRegion find_region = nullptr)
+      : limits_(limits), find_region_(std::move(find_region)) {}
 
   // Returns the buffer for the next message, which gRPC uses until EndRead(). Returns null if a
   // read is in flight, the stream has ended, or two messages are waiting to be consumed.
@@ -35,8 +38,10 @@ class RequestReader {
   // Records that the client has half-closed the stream: no more messages follow.
   void HalfClose() { half_closed_ = true; }
   bool half_closed() const { return half_closed_; }
+  // Whether a message had payload bytes in shared memory.
+  bool has_used_shared_memory() const { return used_shared_memory_; }
 
-  // Parses a message and queues it. Returns INVALID_ARGUMENT if the message is malformed. The
+  // Parses a message and queues it. Errors are those of StreamMessage::Parse(). The
   // pointer is valid until this message and all earlier ones are consumed.
   absl::StatusOr<StreamMessage*> Add(const grpc::ByteBuffer& buffer, Clock::time_point now);
 
@@ -67,9 +72,11 @@ class RequestReader {
 
  private:
   const TransferLimits& limits_;
+  const FindRegion find_region_;
   grpc::ByteBuffer incoming_;  // used by gRPC while a read is in flight
   bool reading_ = false;
   bool half_closed_ = false;
+  bool used_shared_memory_ = false;
   std::deque<StreamMessage> inbox_;
   size_t segment_ = 0;        // index in inbox_.front() of the segment to consume next
   size_t offset_ = 0;         // position of the first unconsumed byte in that segment

@@ -17,10 +17,6 @@
 namespace crout {
 namespace {
 
-// Field numbers and names of the payloads, which are numbered from 2.
-constexpr int kFirstDataField = 2;
-constexpr const char* kDataFields[] = {"data", "rhs_data", "x0_data"};
-
 absl::Status TooManyBytes() {
   return BadMessageField(
       "data",
@@ -31,7 +27,11 @@ absl::Status TooManyBytes() {
 
 StreamCall::StreamCall(ServerCore& core, grpc::CallbackServerContext* context, Method method,
                        MakeHandler make)
-    : CallBase(core, context, method), handler_(make(*this)), reader_(core.limits.transfer) {}
+    : CallBase(core, context, method),
+      handler_(make(*this)),
+      reader_(core.limits.transfer, [this](std::string_view id) {
+        return core_.shared_regions.Find(id, UserOf(*context_));
+      }) {}
 
 StreamCall::~StreamCall() = default;
 
@@ -98,6 +98,8 @@ absl::Status StreamCall::HandleMessage(const grpc::ByteBuffer& buffer) {
   core_.metrics.CountReceived(buffer.Length());
   observed_.received_bytes += buffer.Length();
   CROUT_ASSIGN_OR_RETURN(StreamMessage * message, reader_.Add(buffer, SteadyNow()));
+  core_.metrics.shared_memory().CountReceived(message->shared_bytes());
+  observed_.received_bytes += message->shared_bytes();
   if (phase() == CallPhase::kHeader) return HandleHeader(*message);
   if (message->has_header() && !handler_->InRounds()) {
     return BadMessageField("header", "repeated: only the first message carries one");
@@ -120,25 +122,12 @@ absl::Status StreamCall::HandleHeader(StreamMessage& message) {
   HeaderRead();
   reader_.MarkHeaderRead();
   reader_.StopWatch();
+  reply_memory_ = message.shared_reply();
   first_ = &message;
   handler_->AssertHeld();
   CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, handler_->Start(message));
   if (!steps.empty()) Proceed(std::move(steps));
   return absl::OkStatus();
-}
-
-void StreamCall::Pump() {
-  Advance();
-  reader_.UpdateTurn(SteadyNow());
-}
-
-void StreamCall::Advance() {
-  if (phase() != CallPhase::kPayload || reserving_) return;
-  const absl::StatusOr<bool> consumed = Consume();
-  if (!consumed.ok()) return End(consumed.status());
-  if (!*consumed) return;  // Resume() or ReserveInTask() continues
-  if (reader_.half_closed() || RoundIsFull()) return Complete();
-  ReadAhead();
 }
 
 bool StreamCall::RoundIsFull() const {
@@ -169,108 +158,6 @@ void StreamCall::NextRound(absl::Duration timeout) {
   Pump();
 }
 
-absl::StatusOr<bool> StreamCall::Consume() {
-  ThreadPool* const threads = steps_.slot().releasing.get();
-  const auto resume = [self = shared_from_this(), this, threads] {
-    threads->Schedule(tenant_, [self, this] { Resume(); });
-  };
-  while (!RoundIsFull()) {
-    const std::optional<DataSegment> rest = reader_.Next();
-    if (!rest) break;
-    if (reader_.AtHeader()) {
-      return BadMessageField(
-          "header",
-          "sent before the payload of the previous step is complete: send all declared "
-          "bytes first");
-    }
-    CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(rest->field));
-    const size_t bytes = rest->bytes.size();
-    if (!step->upload().TryReserve(bytes)) {
-      ReserveInTask(step, bytes);
-      return false;
-    }
-    CROUT_ASSIGN_OR_RETURN(const size_t taken, step->upload().Append(rest->bytes, resume));
-    reader_.Consume(taken);
-    if (taken < bytes) return false;
-    received_ = Clock::now();
-  }
-  if (step_ < steps_.size() && !reader_.half_closed()) {
-    CROUT_RETURN_IF_ERROR(steps_[step_].upload().Pause());
-  }
-  return true;
-}
-
-void StreamCall::ReserveInTask(PayloadStep* step, size_t bytes) {
-  reserving_ = true;
-  SubmitTask(*step->slot().admitting, AdmissionSize(bytes), [this, step, bytes] {
-    absl::Status status = step->upload().Reserve(bytes);
-    MutexLock lock(&mutex_);
-    reserving_ = false;
-    if (status.ok()) {
-      Pump();
-    } else {
-      End(std::move(status));
-    }
-  });
-}
-
-// Returns the step for a payload field. Payloads must arrive in order, each in its own field.
-absl::StatusOr<PayloadStep*> StreamCall::StepFor(int field) {
-  const auto step_index = static_cast<size_t>(field - kFirstDataField);
-  if (step_index >= steps_.size()) {
-    return BadMessageField(
-        kDataFields[step_index],
-        "the header declares no such payload: declare its matrix, or leave these bytes out");
-  }
-  if (step_index < step_) {
-    return BadMessageField(kDataFields[step_index],
-                           absl::StrCat("sent after ", kDataFields[step_],
-                                        ": send the payloads in the order of their fields"));
-  }
-  while (step_ < step_index) CROUT_RETURN_IF_ERROR(steps_[step_++].upload().Close());
-  return &steps_[step_];
-}
-
-void StreamCall::Resume() {
-  DoWork([this] {
-    MutexLock lock(&mutex_);
-    Pump();
-  });
-}
-
-void StreamCall::EnforceLimits(Clock::time_point now) {
-  CallBase::EnforceLimits(now);
-  {
-    MutexLock lock(&mutex_);
-    absl::Status status = CheckUpload(now);
-    if (!status.ok()) End(std::move(status));
-  }
-  handler_->EnforceLimits(now);
-}
-
-absl::Status StreamCall::CheckUpload(Clock::time_point now) const {
-  if (!needs_result()) return absl::OkStatus();  // the steps may be destroyed
-  if (BetweenRounds() && core_.draining) {
-    return WithReason(absl::UnavailableError("the server is draining: resume the series on "
-                                             "another server"),
-                      kReasonDraining);
-  }
-  for (PayloadStep* step : steps_) {
-    const auto awaited_since = step->upload().staging_awaited_since();
-    if (!awaited_since) continue;
-    // The upload waits for a staging buffer of the server, not for the client.
-    if (absl::FromChrono(now - *awaited_since) > core_.limits.transfer.idle_timeout) {
-      return StagingTimeout();
-    }
-  }
-  absl::Status status = reader_.Check(now);
-  if (status.ok() || !BetweenRounds()) return status;
-  return WithReason(
-      absl::DeadlineExceededError("no step came within the server's --series-idle-timeout: resume "
-                                  "the series with the handle of its factor"),
-      kReasonSeriesIdle);
-}
-
 void StreamCall::Proceed(std::vector<PayloadStep*> steps) {
   steps_ = StepGroup(std::move(steps), tenant());
   in_flight_.emplace(core_.metrics);
@@ -281,7 +168,7 @@ void StreamCall::Proceed(std::vector<PayloadStep*> steps) {
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
   // A gRPC reaction must not wait for the driver or the system to allocate memory.
   if (need->device <= kQuickAdmissionBytes && steps_.HasCachedMemory()) {
-    if (auto memory = TryReserve(core_.engine, slot, *need)) {
+    if (auto memory = TryReserve(core_.engine, slot, *need, steps_.tenant())) {
       const absl::Status status = steps_.AdmitDense(*std::move(memory));
       return status.ok() ? BeginUpload() : End(status);
     }

@@ -66,8 +66,11 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   // message, which the caller must hold during the wait. ABORTED (reason REQUEST_IN_PROGRESS) if
   // the message is larger than kMaxRequestBytes.
   absl::StatusOr<PeerShares::Charge> StoreFirstMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the client has sent its last message. The payload may not yet be on the device.
-  bool half_closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reader_.half_closed(); }
+  // Whether the server has the whole payload, even if it is not yet on the device. False for a
+  // payload in shared memory: its client may use the memory for other data once it has left.
+  bool holds_payload() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return reader_.half_closed() && !reader_.has_used_shared_memory();
+  }
 
   // Returns the timings of the phases before the job. Call when the job starts or when the call is
   // answered without a job.

@@ -202,6 +202,15 @@ class FakeDevice::StagedUploader final : public Uploader {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<bool> Send(std::span<const std::byte> registered) override {
+    if (!device_.registers_) return false;
+    if (registered.size() > left_.size()) return absl::InternalError("too many bytes");
+    std::memcpy(left_.data(), registered.data(), registered.size());
+    left_ = left_.subspan(registered.size());
+    device_.direct_bytes_ += registered.size();
+    return true;
+  }
+
   absl::Status Join(ExecutionContext& context) override {
     if (!left_.empty()) return absl::FailedPreconditionError("the upload is not complete");
     device_.copy_gate_.Pass();
@@ -216,8 +225,18 @@ class FakeDevice::StagedUploader final : public Uploader {
   std::span<std::byte> left_;
 };
 
+class FakeDevice::Registration final : public HostRegistration {
+ public:
+  explicit Registration(FakeDevice& device) : device_(device) { ++device_.live_registrations_; }
+  ~Registration() override { --device_.live_registrations_; }
+
+ private:
+  FakeDevice& device_;
+};
+
 FakeDevice::FakeDevice(const FakeDeviceOptions& options)
     : staging_block_bytes_(options.staging_block_bytes),
+      registers_(options.registers),
       info_{options.kind,        options.name,  "a fake device",       options.memory_bytes,
             options.parallelism, options.types, options.has_sparse_ops},
       host_(host::MakeDevice({.threads = 1, .cached_bytes = 0})),
@@ -252,6 +271,11 @@ absl::StatusOr<std::unique_ptr<Uploader>> FakeDevice::StartUpload(
     std::span<std::byte> destination) {
   CROUT_ASSIGN_OR_RETURN(Buffer staging, staging_.Allocate(staging_block_bytes_));
   return std::make_unique<StagedUploader>(*this, std::move(staging), destination);
+}
+
+absl::StatusOr<std::unique_ptr<HostRegistration>> FakeDevice::Register(std::span<std::byte>) {
+  if (!registers_) return nullptr;
+  return std::make_unique<Registration>(*this);
 }
 
 bool FakeDevice::WaitForUploads(absl::AnyInvocable<void()>& on_ready) {

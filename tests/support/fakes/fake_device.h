@@ -27,6 +27,7 @@ struct FakeDeviceOptions {
   int parallelism = 2;
   EnumSet<DType> types = kAllTypes;
   bool has_sparse_ops = false;  // offers the host's SparseOps
+  bool registers = true;        // offers Device::Register and Uploader::Send
   bool prepares = false;        // also registers a PreparingSolver
   double prepared_error = 0;    // relative error that the PreparingSolver adds to the last unknown
   double slowness = 1;          // predicted factorization time, divided by the host's prediction
@@ -69,6 +70,9 @@ class FakeDevice final : public Device {
   CountingResource& counting_staging_memory() { return staging_; }
   int live_contexts() const { return live_contexts_; }
   int live_uploaders() const { return live_uploaders_; }
+  int live_registrations() const { return live_registrations_; }
+  // Bytes that uploads copied from registered memory.
+  size_t direct_bytes() const { return direct_bytes_; }
 
   const DeviceInfo& info() const override { return info_; }
   bool healthy() const override { return healthy_ && Failpoint("fake_device.healthy").ok(); }
@@ -80,10 +84,12 @@ class FakeDevice final : public Device {
     return {.pool_used_bytes = memory_.live_bytes()};
   }
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override;
+  absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) override;
   const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
   class Context;
+  class Registration;
   class StagedUploader;
 
   // Stores `on_ready` and returns true if uploads are held. Otherwise stores nothing and returns
@@ -92,6 +98,7 @@ class FakeDevice final : public Device {
 
   // Constant after construction.
   const size_t staging_block_bytes_;
+  const bool registers_;
   const DeviceInfo info_;
   const std::unique_ptr<Device> host_;
   Catalogue catalogue_;
@@ -104,6 +111,8 @@ class FakeDevice final : public Device {
   std::atomic<bool> healthy_{true};
   std::atomic<int> live_contexts_{0};
   std::atomic<int> live_uploaders_{0};
+  std::atomic<int> live_registrations_{0};
+  std::atomic<size_t> direct_bytes_{0};
 
   mutable Mutex mutex_;
   bool uploads_held_ ABSL_GUARDED_BY(mutex_) = false;

@@ -11,6 +11,7 @@ import grpc
 import grpc.aio
 
 from crout._call import Call, Reply, RoundCall, RoundReply
+from crout._memory import Loan, Memory
 from crout._progress import ProgressReport
 from crout._settings import credentials
 from crout._transport import (
@@ -33,6 +34,7 @@ class AsyncTransport:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._metadata = server.metadata()
+        self.memory = Memory(server.address)
         self._channel: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None  # event loop of the channel
         self._closed = False
@@ -41,6 +43,7 @@ class AsyncTransport:
     async def close(self) -> None:
         """Close the connection; running calls are cancelled."""
         self._closed = True
+        self.memory.close()
         if self._channel is not None:
             await self._channel.close()
 
@@ -94,7 +97,24 @@ class AsyncTransport:
     async def _attempt(
         self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None
     ) -> None:
-        outgoing = Outgoing(call, report)
+        with await self.borrow(call) as loan:
+            reply.shared_memory = loan.reply
+            await self._exchange(call, Outgoing(call, loan, report), reply, report, timeout)
+
+    async def borrow(self, call: Call[Any]) -> Loan:
+        """See `Memory.borrow`. The server's answer is awaited on another thread."""
+        if not self.memory.applies_to(call.payloads, call.reply_bytes):
+            return Loan()
+        return await asyncio.to_thread(self.memory.borrow, call.payloads, call.reply_bytes)
+
+    async def _exchange(
+        self,
+        call: Call[T],
+        outgoing: Outgoing,
+        reply: Reply[T],
+        report: ProgressReport,
+        timeout: float | None,
+    ) -> None:
         first, several = first_two(iter(outgoing))
         path = SERVICE + call.method
         options = {"timeout": timeout, "metadata": self._metadata}
@@ -168,7 +188,14 @@ class AsyncRounds:
     async def _exchange(self, call: RoundCall[T], reply: RoundReply[T], report: ProgressReport) -> None:
         if self._running is None:
             self._running = self._transport.start(self._path)
-        sending = asyncio.ensure_future(self._send(call, report))
+        with await self._transport.borrow(call) as loan:
+            reply.shared_memory = loan.reply
+            await self._send_and_receive(call, loan, reply, report)
+
+    async def _send_and_receive(
+        self, call: RoundCall[T], loan: Loan, reply: RoundReply[T], report: ProgressReport
+    ) -> None:
+        sending = asyncio.ensure_future(self._send(call, loan, report))
         try:
             while not reply.done:
                 message = await self._running.read()
@@ -188,9 +215,9 @@ class AsyncRounds:
                 raise error from None  # the error of reading the payload
             raise
 
-    async def _send(self, call: RoundCall[T], report: ProgressReport) -> None:
+    async def _send(self, call: RoundCall[T], loan: Loan, report: ProgressReport) -> None:
         try:
-            for message, sent in call.messages():
+            for message, sent in call.messages(loan):
                 await self._running.write(message)
                 report.on_sent(sent)
         except Exception:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from crout import _wire
+from crout._memory import Loan, Range
 from crout._payload import CHUNK, Bytes, Opener
 from crout._progress import ProgressCallback
 from crout.errors import CroutError, Singular
@@ -79,6 +80,7 @@ class Reply(abc.ABC, Generic[T_co]):
     """Assembles the reply to one attempt."""
 
     _factor: FactorRecord | None = None  # set when it arrives
+    shared_memory: memoryview | None = None  # destination of the reply's data, if the server uses it
 
     @property
     def repeatable(self) -> bool:
@@ -126,6 +128,8 @@ class Call(Generic[T]):
         The streamed payloads, in order: the number of a `bytes` field, and its bytes.
     unary : bool
         Whether request and reply are one message each.
+    reply_bytes : int
+        Number of bytes of the matrix in the reply; 0 if there is none, or if it is unknown.
     waits : bool
         Whether the call has a request_id and may wait for another call with this id.
     timeout : float or None
@@ -141,6 +145,7 @@ class Call(Generic[T]):
     reply: Callable[[], Reply[T]]
     retry: RetryClass = RetryClass.IDEMPOTENT
     payloads: tuple[tuple[int, Opener], ...] = ()
+    reply_bytes: int = 0
     unary: bool = False
     waits: bool = False
     timeout: float | None = None
@@ -168,16 +173,25 @@ class Call(Generic[T]):
         if self.file and text.startswith("A:"):
             error.args = (self.file + text[1:], *error.args[1:])
 
-    def messages(self) -> Iterator[tuple[bytes, int]]:
+    def messages(self, loan: Loan) -> Iterator[tuple[bytes, int]]:
         """Generate the messages, each with the number of payload bytes up to its end.
 
-        The first message contains as much payload as fits, so that a small request is one message.
+        The first message contains as much payload as fits, so that a small request is one message. Payloads
+        with a place in `loan` are copied there.
         """
-        parts: list[Bytes] = [self.first]
+        parts: list[Bytes] = [self.first, loan.reply_field]
         room = _WAITING_CHUNK if self.waits else CHUNK
         sent = filled = 0
-        for number, open_pieces in self.payloads:
-            for piece in open_pieces():
+        for index, (number, open_pieces) in enumerate(self.payloads):
+            place = loan.places.get(index)
+            for piece in open_pieces() if place is None else place.send(open_pieces):
+                if isinstance(piece, Range):
+                    parts.append(piece.field(number))
+                    sent += piece.size
+                    if not piece.last:  # the server copies it while the next bytes are written
+                        yield b"".join(parts), sent
+                        parts, filled, room = [], 0, CHUNK
+                    continue
                 if filled + len(piece) > room:
                     yield b"".join(parts), sent
                     parts, filled, room = [], 0, CHUNK

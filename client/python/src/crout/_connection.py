@@ -14,7 +14,7 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy.typing as npt
 
@@ -32,6 +32,7 @@ from crout.results import Estimate
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+Array = npt.NDArray[Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
@@ -156,6 +157,27 @@ class Connection(ClientBase):
     def _release_within(self, handle: str, seconds: float) -> None:
         self._renewals.drop(handle)
         self._run(dataclasses.replace(_handles.release(handle), timeout=seconds))
+
+    def empty(self, shape: Any, dtype: npt.DTypeLike = float, order: Literal["C", "F"] = "C") -> Array:
+        """Make an array without initial values, like `numpy.empty`, in memory shared with the server.
+
+        The client then sends the array without a copy. The server must run on this machine, listen on a Unix
+        socket, and have memory for clients (``--max-shared-memory``). Otherwise, and below 256 KiB, this is
+        `numpy.empty`. Do not change the array while a call sends it.
+
+        Parameters
+        ----------
+        shape : int or sequence of int
+        dtype : data-type, optional
+        order : {"C", "F"}, optional
+            Layout: by rows or by columns.
+
+        Returns
+        -------
+        ndarray
+            The server returns the memory when the array no longer exists.
+        """
+        return self._transport.memory.empty(shape, dtype, order)
 
     def describe(self, f: FactorView | BatchView | str) -> FactorRecord:
         """Fetch the current record of a factor, a batch or a handle."""

@@ -33,10 +33,13 @@ class Opener:
         Returns the iterator.
     size : int
         Number of bytes; -1 if unknown.
+    arrays : tuple of ndarray
+        The contiguous arrays that the bytes are read from; empty if there are none.
     """
 
     pieces: Callable[[], Iterator[Bytes]]
     size: int = -1
+    arrays: tuple[Array, ...] = ()
 
     def __call__(self) -> Iterator[Bytes]:
         """Return an iterator over the bytes from the start."""
@@ -224,7 +227,7 @@ def pieces_of(arrays: Sequence[Array]) -> Opener:
             for start in range(0, len(memory), CHUNK):
                 yield memory[start : start + CHUNK]
 
-    return Opener(pieces, sum(array.nbytes for array in arrays))
+    return Opener(pieces, sum(array.nbytes for array in arrays), tuple(arrays))
 
 
 def _text(dtype: np.dtype[Any]) -> matrix_pb2.MatrixSpec:

@@ -188,9 +188,17 @@ class MatrixReply(Reply[T]):
             self._target.begin(getattr(response.header, self._matrix))
         for piece in pieces:
             self._target.append(piece)
+        if response.HasField("shared_bytes"):
+            self._read_shared(response.shared_bytes)
         if response.HasField("result"):
             self._take_result(response.result)
         return progress_of(response)
+
+    def _read_shared(self, size: int) -> None:
+        """Copy the matrix from shared memory."""
+        if self.shared_memory is None or size > len(self.shared_memory):
+            raise ProtocolError("the server sent more data than the shared memory has")
+        self._target.append(self.shared_memory[:size])
 
     def _take_factor(self, message: factor_pb2.Factor) -> None:
         self._factor = checked_record(message, self._n)

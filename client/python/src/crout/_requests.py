@@ -6,6 +6,7 @@ The functions of this module raise InvalidRequest and TypeError for invalid argu
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -174,6 +175,11 @@ class Rhs:
         if overwrite and flags.writeable and (flags.c_contiguous or flags.f_contiguous):
             self._array = columns
 
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of X, unless it is complex for a real B; 0 for a file."""
+        return 0 if self.shape is None else self.payload.open.size
+
     def start(self, x0: Any) -> _payload.Payload:
         """Convert an initial guess to the type of X. It must have the shape of X."""
         array = _payload.as_array(x0)
@@ -209,6 +215,7 @@ def solve(record: FactorRecord, b: Any, quiet: bool = False, **options: Any) -> 
             quiet=quiet,
         ),
         payloads=((DATA, rhs.payload.open),),
+        reply_bytes=rhs.nbytes,
         **call_options(**call),
     )
 
@@ -235,6 +242,7 @@ def factorize_and_solve(A: Any, b: Any, quiet: bool = False, **options: Any) -> 
         service.FactorizeAndSolveRequest(header=header).SerializeToString(),
         lambda: SolutionReply(service.FactorizeAndSolveResponse, n, rhs.target(), rhs.shape, quiet=quiet),
         payloads=((DATA, payload.open), (RHS_DATA, rhs.payload.open)),
+        reply_bytes=rhs.nbytes,
         file=_payload.path_of(A),
         **call_options(**call),
     )
@@ -263,9 +271,15 @@ def schur_complement(A: Any, leading_order: int | None, keep: Any, **options: An
         lambda: ComplementReply(eliminated, order, payload.dtype),
         RetryClass.REFUSED_ONLY,
         ((DATA, payload.open),),
+        reply_bytes=0 if order is None or eliminated is None else _bytes_of(order - eliminated, payload),
         file=_payload.path_of(A),
         **call_options(**call),
     )
+
+
+def _bytes_of(order: int, payload: _payload.Payload) -> int:
+    """Return the bytes of a square matrix of the payload's type."""
+    return order * order * payload.dtype.itemsize
 
 
 def _leading(leading_order: int | None, order: int | None) -> int:
@@ -302,6 +316,7 @@ def rref(A: Any, **options: Any) -> Call[EchelonForm]:
         service.ReduceToEchelonFormRequest(header=header).SerializeToString(),
         lambda: EchelonReply(payload.shape, payload.dtype),
         payloads=((DATA, payload.open),),
+        reply_bytes=0 if payload.shape is None else math.prod(payload.shape) * payload.dtype.itemsize,
         file=_payload.path_of(A),
         **call_options(**call),
     )

@@ -21,6 +21,7 @@ import grpc
 
 from crout._call import Attempts, Call, Reply, RetryPolicy, RoundCall, RoundReply
 from crout._diagnostics import error_from
+from crout._memory import Loan, Memory
 from crout._progress import ProgressBar, ProgressReport
 from crout._settings import Tls, Token, credentials
 from crout.errors import Cancelled, CroutError, DeadlineExceeded, ProtocolError
@@ -113,8 +114,8 @@ class Outgoing:
         Cancels the call; None before the call exists.
     """
 
-    def __init__(self, call: Call[Any], report: ProgressReport) -> None:
-        self._messages = call.messages()
+    def __init__(self, call: Call[Any], loan: Loan, report: ProgressReport) -> None:
+        self._messages = call.messages(loan)
         self._report = report
         self.error: Exception | None = None
         self.cancel: Callable[[], object] | None = None
@@ -149,6 +150,7 @@ class Transport:
         self._closed = False
         self._reached = False  # whether the server has answered
         self._metadata = server.metadata()
+        self.memory = Memory(server.address)
         options = [*server.channel_options(), _SINGLE_THREADED]
         self._channel = (
             grpc.insecure_channel(server.address, options=options)
@@ -160,6 +162,7 @@ class Transport:
         """Close the connection; running calls are cancelled."""
         self._closed = True
         self._channel.close()
+        self.memory.close()
 
     @property
     def server(self) -> Server:
@@ -193,13 +196,16 @@ class Transport:
                 time.sleep(delay)
 
     def _attempt(self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None) -> None:
-        outgoing = Outgoing(call, report)
         failure: Exception
+        outgoing: Outgoing | None = None
         try:
-            self._exchange(call, outgoing, reply, report, timeout)
+            with self.memory.borrow(call.payloads, call.reply_bytes) as loan:
+                outgoing = Outgoing(call, loan, report)
+                reply.shared_memory = loan.reply
+                self._exchange(call, outgoing, reply, report, timeout)
             return
         except grpc.RpcError as status:
-            failure = outgoing.error or self.failure(status)
+            failure = (outgoing and outgoing.error) or self.failure(status)
         except ValueError as error:  # raised by gRPC for a closed channel
             failure = _closed(error)
         raise failure  # outside `except`: its context must not refer to gRPC's call
@@ -256,18 +262,20 @@ class Rounds:
     def exchange(self, call: RoundCall[T]) -> T:
         """Run one round: send the messages of `call` and return its result. Raises CroutError."""
         with report_for(call) as report:
-            outgoing = Outgoing(call, report)
             reply = call.reply()
             deadline = _Deadline(self._transport.server.time_limit(call), self._cancel)
             failure: Exception
+            outgoing: Outgoing | None = None
             try:
                 if self._running is None:  # must exist before the timeout starts, because it cancels the call
                     self._running = self._transport.start(self._path, self._messages())
-                with deadline:
+                with deadline, self._transport.memory.borrow(call.payloads, call.reply_bytes) as loan:
+                    outgoing = Outgoing(call, loan, report)
+                    reply.shared_memory = loan.reply
                     self._exchange(outgoing, reply, report)
                 return reply.finish()
             except grpc.RpcError as status:
-                failure = outgoing.error or self._transport.failure(status)
+                failure = (outgoing and outgoing.error) or self._transport.failure(status)
                 if deadline.passed and isinstance(failure, Cancelled):
                     failure = DeadlineExceeded(
                         "the timeout of the step passed: give the series a longer timeout=",

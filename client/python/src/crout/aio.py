@@ -19,7 +19,7 @@ import datetime
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy.typing as npt
 
@@ -262,6 +262,10 @@ class AsyncClient(ClientBase):
                     call = steps.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+
+    @_documented(Client.empty)
+    async def empty(self, shape: Any, dtype: npt.DTypeLike = float, order: Literal["C", "F"] = "C") -> Array:
+        return await asyncio.to_thread(self._transport.memory.empty, shape, dtype, order)
 
     solve = _awaited(Client.solve)
     rref = _awaited(Client.rref)

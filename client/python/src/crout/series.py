@@ -228,6 +228,7 @@ class Series:
             service.SolveSeriesRequest(header=header).SerializeToString(),
             lambda: StepReply(self, rhs.target(), shape),
             payloads=tuple(payloads),
+            reply_bytes=rhs.nbytes,
             **self._call,
         )
         self._header = None

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -47,6 +48,53 @@ TEST(ReservationTest, MovesWithoutCountingTwice) {
   c = std::move(b);
   EXPECT_EQ(budget.reserved(), 30u);
   c.Release();
+  EXPECT_EQ(budget.reserved(), 0u);
+}
+
+// Counts bytes, up to a limit.
+class CountingOwner final : public ReservationOwner {
+ public:
+  explicit CountingOwner(size_t limit) : limit_(limit) {}
+  bool TryAdd(size_t bytes) noexcept override {
+    if (bytes > limit_ - bytes_) return false;
+    bytes_ += bytes;
+    return true;
+  }
+  void Add(size_t bytes) noexcept override { bytes_ += bytes; }
+  void Subtract(size_t bytes) noexcept override { bytes_ -= bytes; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const size_t limit_;
+  size_t bytes_ = 0;
+};
+
+TEST(ReservationTest, CountsForItsOwner) {
+  MemoryBudget budget(100);
+  const auto alice = std::make_shared<CountingOwner>(90);
+  const auto bob = std::make_shared<CountingOwner>(100);
+  EXPECT_FALSE(budget.TryReserve(91, alice)) << "beyond the limit of the owner";
+  EXPECT_EQ(budget.reserved(), 0u);
+  Reservation a = *budget.TryReserve(80, alice);
+  EXPECT_FALSE(budget.TryReserve(30, bob)) << "beyond the budget";
+  EXPECT_EQ(bob->bytes(), 0u);
+  Reservation part = a.Split(20);
+  EXPECT_EQ(alice->bytes(), 80u);
+  a.Shrink(50);
+  EXPECT_EQ(alice->bytes(), 70u);
+  Reservation b = *budget.TryReserve(10, bob);
+  b.Absorb(std::move(part));
+  EXPECT_EQ(alice->bytes(), 50u);
+  EXPECT_EQ(bob->bytes(), 30u);
+  b.Absorb(*budget.TryReserve(5));
+  EXPECT_EQ(bob->bytes(), 35u);
+  Reservation empty;
+  empty.Absorb(std::move(a));
+  EXPECT_EQ(alice->bytes(), 50u);
+  b = std::move(empty);
+  EXPECT_EQ(bob->bytes(), 0u);
+  b.Release();
+  EXPECT_EQ(alice->bytes(), 0u);
   EXPECT_EQ(budget.reserved(), 0u);
 }
 

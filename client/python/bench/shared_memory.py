@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures uploads and factorizations over a Unix socket, with and without shared memory.
+
+usage: shared_memory.py ADDRESS RESULT.json
+
+ADDRESS is the unix:PATH of a daemon with --max-shared-memory=4GiB or more. The rows are
+
+- "messages": matrices in messages of gRPC
+- "copied": arrays of NumPy, which the client copies to shared memory
+- "shared": arrays from client.empty, which are sent without a copy
+
+"upload" sends 512 MiB. Its rate is the size divided by the server's time to receive the matrix and to copy it
+to the device. "factorizations" is the rate of one client at n = 4096, from call to call. "pinned" is the rate
+of cudaMemcpy from page-locked memory, if the machine has libcudart.
+"""
+
+import ctypes
+import ctypes.util
+import statistics
+import sys
+import time
+
+import numpy as np
+from result import head, keep
+
+import crout
+
+ORDER = 4096
+LARGE = 8192  # 512 MiB of float64
+UPLOADS = 5
+FACTORIZATIONS = 50
+
+
+def matrices(client, n):
+    """Return the name of each row, its client and its matrix."""
+    A = np.asfortranarray(np.random.default_rng(0).standard_normal((n, n)) + n * np.eye(n))
+    shared = client.empty((n, n), order="F")
+    shared[...] = A
+    by_messages = crout.connect(client.address)
+    by_messages._transport.memory.close()  # sends messages from now on
+    return [("messages", by_messages, A), ("copied", client, A), ("shared", client, shared)]
+
+
+def upload(client, A):
+    """Return the rate of an upload in bytes a second."""
+    f = client.lu_factor(A)
+    timings = f.record.timings
+    f.release()
+    return A.nbytes / (timings.receive + timings.host_to_device)
+
+
+def factorizations(client, A):
+    """Return the number of factorizations a second."""
+    begin = time.perf_counter()
+    for _ in range(FACTORIZATIONS):
+        client.lu_factor(A).release()
+    return FACTORIZATIONS / (time.perf_counter() - begin)
+
+
+def pinned(size):
+    """Return the rate of a copy from page-locked memory in bytes a second; None without libcudart."""
+    name = ctypes.util.find_library("cudart")
+    if name is None:
+        return None
+    cuda = ctypes.CDLL(name)
+    host, device = ctypes.c_void_p(), ctypes.c_void_p()
+    size_t = ctypes.c_size_t
+    if cuda.cudaHostAlloc(ctypes.byref(host), size_t(size), 0) or cuda.cudaMalloc(
+        ctypes.byref(device), size_t(size)
+    ):
+        return None
+    rates = []
+    for _ in range(UPLOADS):
+        begin = time.perf_counter()
+        if cuda.cudaMemcpy(device, host, size_t(size), 1) or cuda.cudaDeviceSynchronize():
+            return None
+        rates.append(size / (time.perf_counter() - begin))
+    cuda.cudaFree(device)
+    cuda.cudaFreeHost(host)
+    return statistics.median(rates)
+
+
+def main(address, path):
+    with crout.connect(address) as client:
+        result = head("shared_memory", client)
+        rows = {name: {"row": name} for name in ("messages", "copied", "shared")}
+        for name, one, A in matrices(client, LARGE):
+            upload(one, A)
+            rates = [upload(one, A) for _ in range(UPLOADS)]
+            rows[name]["upload_bytes_per_second"] = statistics.median(rates)
+        for name, one, A in matrices(client, ORDER):
+            factorizations(one, A)
+            rows[name]["factorizations_per_second"] = factorizations(one, A)
+        result["rows"] = list(rows.values())
+        result["pinned_bytes_per_second"] = pinned(8 * LARGE**2)
+    for row in result["rows"]:
+        print(row)
+    print("pinned", result["pinned_bytes_per_second"])
+    keep(result, path)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

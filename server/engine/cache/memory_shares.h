@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The rules by which tenants share one memory (decisions 0065 and 0068).
+//
+// The bytes of a tenant are all bytes that are reserved for it: versions in the cache, jobs and
+// uploads. The share of a tenant is the memory, without bytes that belong to no tenant, divided by
+// the number of active tenants, including the one that needs memory. A tenant is active while it
+// has bytes, and for kKeptFor after its last reservation.
+//
+// A share is a soft limit: a tenant may exceed it while no other tenant needs the memory. Two rules
+// protect a tenant within its share. First, it loses no version for a request of another tenant,
+// nor for its own request. Second, requests that take a tenant above its share leave other tenants
+// the bytes that their jobs had or requested in the last kKeptFor, up to their shares. Jobs cannot
+// be evicted, so a tenant within its share waits at most until the jobs that run have ended.
+#ifndef CROUT_SERVER_ENGINE_CACHE_MEMORY_SHARES_H_
+#define CROUT_SERVER_ENGINE_CACHE_MEMORY_SHARES_H_
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "kernels/util/mutex.h"
+#include "server/engine/admission/memory_budget.h"
+#include "server/engine/cache/tenant_loads.h"
+#include "server/engine/cache/tenant_share.h"
+#include "server/engine/cache/tier_memory.h"
+
+namespace crout {
+
+// Time for which memory is kept for the jobs of a tenant.
+inline constexpr std::chrono::seconds kKeptFor{10};
+
+// Counts the reservations of one tenant in one memory, and keeps the tenant's share alive. The
+// TieredStore outlives it.
+class ShareOwner final : public ReservationOwner, public std::enable_shared_from_this<ShareOwner> {
+ public:
+  // `mutex` is that of the TieredStore. `account` has shares. `for_copy`: the reservations are for
+  // versions that become idle at once, so that they can be evicted for other tenants.
+  ShareOwner(Mutex& mutex, TierMemory& memory, TenantLoads::Account account, bool for_copy)
+      : mutex_(mutex), memory_(memory), account_(std::move(account)), for_copy_(for_copy) {}
+
+  TenantShare& share() const { return *account_.share(memory_.index); }
+  bool for_copy() const { return for_copy_; }
+
+  // ReservationOwner. TryAdd() returns false if the bytes do not Fit().
+  bool TryAdd(size_t bytes) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(size_t bytes) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Subtract(size_t bytes) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // Adds `more` bytes and subtracts `fewer`.
+  void Change(size_t more, size_t fewer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Mutex& mutex_;
+  TierMemory& memory_;
+  TenantLoads::Account account_;
+  const bool for_copy_;
+};
+
+// Needs of one reservation.
+struct ShareRequest {
+  size_t bytes = 0;
+  ShareOwner* owner = nullptr;  // null: of no tenant; may evict all idle versions
+};
+
+// The caller of the following functions holds the mutex of the TieredStore. They allocate nothing.
+
+// Bytes that a request may take.
+struct ShareRoom {
+  size_t free = 0;  // of the budget
+  size_t evictable =
+      0;            // in idle versions that the request may evict; exact only if it does not fit
+  size_t kept = 0;  // of both, for other tenants
+  std::chrono::duration<double> kept_for{0};  // the longest time for which they are kept
+
+  // Returns true if the request is allowed, after evictions if `free` is too small for it.
+  bool Fits(size_t bytes) const {
+    return bytes <= free + evictable && kept <= free + evictable - bytes;
+  }
+};
+ShareRoom RoomFor(const TierMemory& memory, const ShareRequest& request);
+// Returns the share from which the request evicts next; null if it may evict nothing.
+const TenantShare* NextVictim(const TierMemory& memory, const ShareRequest& request);
+// Keeps memory for a request that was refused, until kKeptFor after `retry_after`.
+void KeepFor(TierMemory& memory, const ShareRequest& request,
+             std::chrono::duration<double> retry_after) noexcept;
+// Ends the keeping of memory for one tenant, whose time has passed or, if `all` is set, any.
+// Returns an object to be destroyed without the mutex; null if there is no such tenant.
+std::shared_ptr<ReservationOwner> EndKeptMemory(TierMemory& memory, bool all) noexcept;
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_CACHE_MEMORY_SHARES_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One factor as a safetensors file. docs/operations/store.md describes the tensors and the texts.
+#ifndef CROUT_SERVER_ENGINE_STORE_FACTOR_FILE_H_
+#define CROUT_SERVER_ENGINE_STORE_FACTOR_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/factor_parts.h"
+#include "kernels/memory.h"
+#include "kernels/sparse/analysis.h"
+#include "server/engine/store/factor_record.h"
+#include "server/engine/store/file_io.h"
+#include "server/engine/store/safetensors.h"
+
+namespace crout {
+
+// The contents of a file that is to be written. Refers to the bytes of the parts and to the
+// analysis, which outlive this object.
+class FactorImage {
+ public:
+  // `parts` are in host memory. Reads all of them, for their checksums. INVALID_ARGUMENT if a name
+  // is not UTF-8.
+  static absl::StatusOr<FactorImage> Make(const FactorRecord& record, const FactorParts& parts);
+
+  size_t bytes() const { return bytes_; }
+  // Writes `path` so that it exists completely or not at all after a crash: writes and syncs
+  // `path` with the suffix kTemporarySuffix, renames it, and syncs `directory`. Removes the
+  // temporary file after an error. Errors are those of file_io.h.
+  absl::Status Write(const std::string& directory, const std::string& path) const;
+  // Appends the contents to an empty file, without syncing it.
+  absl::Status AppendTo(const OpenFile& file) const;
+
+ private:
+  FactorImage() = default;
+  void Add(std::string name, TensorType type, std::vector<int64_t> shape,
+           std::span<const std::byte> bytes);
+
+  TensorHeader header_;
+  std::vector<std::span<const std::byte>> contents_;  // of the tensors
+  std::string start_;                                 // of the file, up to the data
+  size_t bytes_ = 0;
+};
+
+inline constexpr const char* kTemporarySuffix = ".tmp";
+
+// An open file. The file may be hostile: all sizes are checked against the file and the record.
+//
+// Errors are those of file_io.h and of DecodeRecord(). DATA_LOSS: the file is damaged.
+// UNAVAILABLE: the disk failed, and the file may be intact.
+class FactorFile {
+ public:
+  // Reads the header only.
+  static absl::StatusOr<FactorFile> Open(const std::string& path);
+
+  const FactorRecord& record() const { return record_; }
+  uint64_t file_bytes() const { return file_.size; }
+  absl::Time modified() const { return file_.modified; }
+  // Bytes of the parts in memory (FactorParts::bytes()).
+  size_t part_bytes() const;
+  // Bytes of the arrays of the analysis; 0 unless the factor is sparse.
+  size_t analysis_bytes() const;
+  bool has_matrix() const;
+
+  // Reads and checks the analysis. Requires a sparse factor.
+  absl::StatusOr<std::shared_ptr<const Analysis>> ReadAnalysis() const;
+  // Reads and checks all parts. Allocates part_bytes() from `memory`.
+  absl::StatusOr<FactorParts> ReadParts(MemoryResource& memory) const;
+
+ private:
+  struct StoredTensor {
+    Tensor tensor;
+    uint64_t checksum = 0;
+  };
+  struct StoredPart {
+    std::string_view name;  // a string literal
+    PartKind kind = PartKind::kFactor;
+    StoredTensor stored;
+  };
+
+  FactorFile() = default;
+  absl::Status Classify(const TensorHeader& header);
+  absl::Status CheckPartSizes() const;
+  size_t SizeOfPart(std::string_view name) const;
+  absl::Status Read(const StoredTensor& stored, std::span<std::byte> to) const;
+
+  FileToRead file_;
+  uint64_t data_start_ = 0;
+  FactorRecord record_;
+  std::vector<StoredPart> parts_;
+  std::vector<StoredTensor> analysis_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_STORE_FACTOR_FILE_H_

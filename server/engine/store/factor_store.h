@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A directory of stored factors with a budget of bytes. One process uses it at a time.
+//
+//   DIR/lock                                  locked by the process that uses the directory
+//   DIR/factors/HANDLE-VERSION.safetensors    one version of a factor (factor_file.h)
+//   DIR/quarantine/                           damaged files, for the operator
+//
+// The modification time of a file is the end of its lease when it was written or renewed. There is
+// no other index: the start of a process reads all headers.
+//
+// After a write has failed, the store refuses writes until a delay has passed. The next write then
+// decides. Reads, removals and all other calls of the server continue.
+#ifndef CROUT_SERVER_ENGINE_STORE_FACTOR_STORE_H_
+#define CROUT_SERVER_ENGINE_STORE_FACTOR_STORE_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/factor_parts.h"
+#include "kernels/memory.h"
+#include "kernels/util/mutex.h"
+#include "kernels/util/thread_pool.h"
+#include "server/engine/admission/memory_budget.h"
+#include "server/engine/store/factor_file.h"
+#include "server/engine/store/factor_record.h"
+
+namespace crout {
+
+class FactorStore;
+
+// A file of the store, charged to its budget. Move-only. Its destruction leaves the file in the
+// directory; Discard() removes it.
+class StoredFile {
+ public:
+  StoredFile() = default;  // no file
+  StoredFile(StoredFile&& other) noexcept { *this = std::move(other); }
+  StoredFile& operator=(StoredFile&& other) noexcept {
+    store_ = other.store_;
+    reservation_ = std::move(other.reservation_);
+    name_ = std::exchange(other.name_, {});
+    damaged_ = other.damaged_;
+    return *this;
+  }
+
+  explicit operator bool() const { return !name_.empty(); }
+  size_t bytes() const { return reservation_.bytes(); }
+  // Marks the file as damaged. Discard() then moves it to the quarantine.
+  void MarkDamaged() { damaged_ = true; }
+  // Removes the file and returns its bytes to the budget, or moves it to the quarantine if it is
+  // damaged. Does not block: a thread of the store does the work. Has no effect without a file.
+  void Discard() noexcept;
+
+ private:
+  friend class FactorStore;
+  StoredFile(FactorStore* store, std::string name, Reservation reservation)
+      : store_(store), reservation_(std::move(reservation)), name_(std::move(name)) {}
+
+  FactorStore* store_ = nullptr;
+  Reservation reservation_;
+  std::string name_;  // within DIR/factors
+  bool damaged_ = false;
+};
+
+// A file that is discarded on destruction, unless it is claimed. Move-only.
+class UnclaimedFile {
+ public:
+  UnclaimedFile() = default;  // no file
+  explicit UnclaimedFile(StoredFile file) : file_(std::move(file)) {}
+  UnclaimedFile(UnclaimedFile&& other) noexcept : file_(std::move(other.file_)) {}
+  UnclaimedFile& operator=(UnclaimedFile&& other) noexcept {
+    if (this != &other) {
+      file_.Discard();
+      file_ = std::move(other.file_);
+    }
+    return *this;
+  }
+  ~UnclaimedFile() { file_.Discard(); }
+
+  explicit operator bool() const { return static_cast<bool>(file_); }
+  StoredFile Claim() { return std::move(file_); }
+
+ private:
+  StoredFile file_;
+};
+
+// A factor that the start of the store has found.
+struct FoundFactor {
+  FactorRecord record;  // the analysis of a sparse factor has no arrays
+  StoredFile file;
+  absl::Time lease_end;
+  size_t part_bytes = 0;      // FactorParts::bytes() of its parts
+  size_t analysis_bytes = 0;  // of the arrays of its analysis
+  bool has_matrix = false;
+};
+
+struct FactorStoreOptions {
+  std::string directory;
+  // Most bytes of all files in the directory. 0: half of the file system's bytes that are free or
+  // in the directory.
+  size_t max_bytes = 0;
+  int threads = 2;  // concurrent reads and writes
+};
+
+struct FactorStoreState {
+  bool degraded = false;
+  std::string reason;         // the last failed write; empty unless degraded
+  int64_t quarantined = 0;    // damaged files in the quarantine
+  int64_t unusable = 0;       // other files that are charged but hold no usable factor
+  int64_t written_bytes = 0;  // since the start, of completed files
+  int64_t read_bytes = 0;     // since the start, of parts
+  int64_t failed_writes = 0;  // since the start
+  int64_t failed_reads = 0;   // since the start; damaged files do not count
+};
+
+// Thread-safe. Outlives its files. Read and write calls run on the threads of the store and block
+// until they are done; call them without locks.
+class FactorStore {
+ public:
+  // Creates missing folders, locks the directory, removes unfinished files and reads the headers of
+  // all others. `found` has the newest version of each factor. Older versions are removed. Damaged
+  // files move to the quarantine. Files of another format stay and are charged.
+  //
+  // If the files exceed the budget, removes factors that are not durable, those whose leases end
+  // first before others. FAILED_PRECONDITION if the rest still exceeds it, or if another process
+  // uses the directory. Otherwise the system's error.
+  static absl::StatusOr<std::unique_ptr<FactorStore>> Open(const FactorStoreOptions& options,
+                                                           std::vector<FoundFactor>* found);
+  // Completes scheduled removals.
+  ~FactorStore();
+  FactorStore(const FactorStore&) = delete;  // Its threads point to it.
+  FactorStore& operator=(const FactorStore&) = delete;
+
+  // The budget of bytes on disk.
+  MemoryBudget& budget() { return budget_; }
+  // Bytes to reserve for a file with this many bytes.
+  static size_t DiskBytes(size_t file_bytes);
+
+  // OK unless a write has failed recently or too many calls wait; then UNAVAILABLE with the cause.
+  absl::Status CheckWritable() const;
+  // Writes one version of a factor and syncs it. `reservation` has DiskBytes(image.bytes()) of
+  // budget(). Errors: those of CheckWritable() and of FactorImage::Write(). After an error nothing
+  // remains of the file.
+  absl::StatusOr<StoredFile> Write(const FactorRecord& record, const FactorImage& image,
+                                   Reservation reservation);
+  // Reads the parts into memory that the caller has reserved. DATA_LOSS: the file is damaged or
+  // gone. UNAVAILABLE: the disk failed; a later call may succeed.
+  absl::StatusOr<FactorParts> ReadParts(const StoredFile& file, MemoryResource& memory);
+  // Reads the analysis of a sparse factor. Errors are those of ReadParts().
+  absl::StatusOr<std::shared_ptr<const Analysis>> ReadAnalysis(const StoredFile& file);
+  // Blocks until the bytes of all discarded files are back in the budget.
+  void AwaitDiscards() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Leaves the file in the directory and charged: its factor is of no use to this process.
+  void SetAside(StoredFile file);
+  // Records the end of the lease for the next start. Does not block: a thread of the store does the
+  // work.
+  void SetLeaseEnd(const StoredFile& file, absl::Time end);
+
+  FactorStoreState state() const;
+
+ private:
+  friend class StoredFile;
+  struct Candidate;
+
+  FactorStore(const FactorStoreOptions& options, OpenFile lock, size_t max_bytes);
+  absl::Status Scan(std::vector<FoundFactor>* found);
+  void ReadHeaders(std::vector<Candidate>& candidates);
+  void ReadHeader(Candidate& candidate) const;
+  absl::Status Charge(std::vector<Candidate>& candidates, size_t other_bytes,
+                      std::vector<FoundFactor>* found);
+
+  // Runs `work` on a thread of the store and returns its status.
+  absl::Status Run(std::string_view tenant, absl::FunctionRef<absl::Status()> work);
+  absl::Status RunOnThread(std::string_view tenant, absl::FunctionRef<absl::Status()> work);
+  std::string PathOf(std::string_view name) const;
+  void Discard(StoredFile file) noexcept;
+  void DiscardNow(StoredFile file) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Quarantine(const std::string& name) noexcept;
+  void Degrade(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Constant after construction.
+  const std::string factors_;
+  const std::string quarantine_;
+  const OpenFile lock_;
+  MemoryBudget budget_;
+
+  mutable Mutex mutex_;
+  Reservation set_aside_ ABSL_GUARDED_BY(mutex_);  // files without a StoredFile
+  std::string failure_ ABSL_GUARDED_BY(mutex_);    // empty: healthy
+  std::chrono::steady_clock::time_point retry_time_ ABSL_GUARDED_BY(mutex_);
+  int discarding_ ABSL_GUARDED_BY(mutex_) = 0;  // scheduled removals
+  CondVar discarded_;
+
+  std::atomic<int64_t> quarantined_ = 0;
+  std::atomic<int64_t> unusable_ = 0;
+  std::atomic<int64_t> written_bytes_ = 0;
+  std::atomic<int64_t> read_bytes_ = 0;
+  std::atomic<int64_t> failed_writes_ = 0;
+  std::atomic<int64_t> failed_reads_ = 0;
+
+  ThreadPool threads_;  // destroyed first
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_STORE_FACTOR_STORE_H_

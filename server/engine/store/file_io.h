@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// System calls of the factor store, with statuses that separate a full disk, a failing disk and
+// damaged files.
+//
+// RESOURCE_EXHAUSTED: the disk or the quota is full. DATA_LOSS: a file is missing, is not a regular
+// file, or ends too early. UNAVAILABLE: any other error of the system, which may be transient.
+// Messages name no path. Failpoints: store.create, store.write, store.sync, store.rename,
+// store.sync_directory, store.read, store.remove.
+#ifndef CROUT_SERVER_ENGINE_STORE_FILE_IO_H_
+#define CROUT_SERVER_ENGINE_STORE_FILE_IO_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace crout {
+
+// Owns an open file. Move-only.
+class OpenFile {
+ public:
+  OpenFile() = default;
+  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
+  OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  OpenFile& operator=(OpenFile&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~OpenFile();
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+struct FileToRead {
+  OpenFile file;
+  uint64_t size = 0;
+  absl::Time modified;
+};
+
+// Opens a regular file for reading. Follows no link at the last component.
+absl::StatusOr<FileToRead> OpenToRead(const std::string& path);
+// Creates a file for this user only. Replaces an existing file.
+absl::StatusOr<OpenFile> CreateFile(const std::string& path);
+
+// Reads exactly `to.size()` bytes from `offset` on.
+absl::Status ReadAt(const OpenFile& file, uint64_t offset, std::span<std::byte> to);
+// Appends all bytes.
+absl::Status WriteAll(const OpenFile& file, std::span<const std::byte> bytes);
+// Blocks until the contents are on the disk.
+absl::Status SyncFile(const OpenFile& file);
+// Blocks until the names in the directory are on the disk.
+absl::Status SyncDirectory(const std::string& path);
+// Replaces `to`. Both are in the same file system.
+absl::Status RenameFile(const std::string& from, const std::string& to);
+// OK if there is no such file.
+absl::Status RemoveFile(const std::string& path);
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_STORE_FILE_IO_H_
