@@ -51,7 +51,7 @@ class SharedRegion {
   absl::Span<std::byte> memory_;
 };
 
-// Where the payloads and the reply of one attempt of a call are in shared memory.
+// The places of the payloads and of the reply of one attempt of a call.
 struct Loan {
   struct Place {
     std::shared_ptr<SharedRegion> region;  // null: sent in messages
