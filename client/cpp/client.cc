@@ -315,6 +315,10 @@ absl::StatusOr<crout::ServerInfo> Client::ServerInfo(const CallOptions& call) {
   return Read<crout::ServerInfo>(*response);
 }
 
+std::shared_ptr<std::byte[]> Client::AllocateBytes(size_t bytes) {
+  return connection_->shared_memory()->Allocate(bytes);
+}
+
 bool IsHandle(const std::string& text) {
   return text.size() == 26 &&
          text.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567") == std::string::npos;

@@ -3,6 +3,7 @@
 #include "client/cpp/connection.h"
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -70,7 +71,7 @@ absl::StatusOr<FactorDescription> Connection::FactorStream(
     ProgressReporter progress(call);
     bool arrived = false;
     std::string member_data;
-    auto on_response = [&](grpc::ByteBuffer* buffer) {
+    auto on_response = [&](grpc::ByteBuffer* buffer, absl::Span<const std::byte> /*shared*/) {
       Response response;
       if (absl::Status parsed = ParseWhole(buffer, &response); !parsed.ok()) return parsed;
       if (response.has_progress()) progress.OnPhase(response.progress());
@@ -81,8 +82,8 @@ absl::StatusOr<FactorDescription> Connection::FactorStream(
       }
       return absl::OkStatus();
     };
-    absl::Status ended =
-        RunStreamCall(&generic_stub_, scope, *request, progress.OnSent(), on_response);
+    absl::Status ended = RunStreamCall(&generic_stub_, &shared_memory_, scope, *request,
+                                       progress.OnSent(), on_response);
     if (ended.ok() && !arrived) ended = absl::InternalError("the server sent no factor");
     return ended.ok() ? ReadFigures(*request, member_data, &made) : ended;
   });
@@ -104,6 +105,8 @@ absl::StatusOr<Result> Connection::MatrixStream(const absl::StatusOr<StreamReque
   if (rhs.spec.has_batch_rhs()) {
     if (absl::Status batch = x->BeginBatch(systems.systems()); !batch.ok()) return batch;
   }
+  StreamRequest sent = *request;
+  sent.reply_is_like_last = !std::is_same_v<Response, v1::ComputeSchurComplementResponse>;
   Result result;
   std::string member_data;
   retry_class = ClassOf(*request, retry_class);
@@ -116,8 +119,10 @@ absl::StatusOr<Result> Connection::MatrixStream(const absl::StatusOr<StreamReque
       ended = reply.Expect(AlignBatch(systems.value_bytes()) + kSystemBytes * systems.systems());
     }
     if (ended.ok()) {
-      ended = RunStreamCall(&generic_stub_, scope, *request, reply.OnSent(),
-                            [&](grpc::ByteBuffer* response) { return reply.OnResponse(response); });
+      ended = RunStreamCall(&generic_stub_, &shared_memory_, scope, sent, reply.OnSent(),
+                            [&](grpc::ByteBuffer* response, absl::Span<const std::byte> shared) {
+                              return reply.OnResponse(response, shared);
+                            });
     }
     return ended.ok() ? reply.Finish(&result) : ended;
   });
@@ -143,7 +148,7 @@ absl::Status Connection::Download(
   if (!stream.ok()) return stream.status();
   return RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
     bool begun = false;
-    auto on_response = [&](grpc::ByteBuffer* buffer) {
+    auto on_response = [&](grpc::ByteBuffer* buffer, absl::Span<const std::byte> /*shared*/) {
       constexpr int kData = v1::GetFactorsResponse::kDataFieldNumber;
       v1::GetFactorsResponse response;
       absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
@@ -155,7 +160,8 @@ absl::Status Connection::Download(
       begun = true;
       return ok.ok() ? ForEachBytesPiece(buffer, kData, on_data) : ok;
     };
-    absl::Status ended = RunStreamCall(&generic_stub_, scope, *stream, nullptr, on_response);
+    absl::Status ended =
+        RunStreamCall(&generic_stub_, &shared_memory_, scope, *stream, nullptr, on_response);
     if (ended.ok() && !begun) ended = absl::InternalError("the server sent no header");
     return ended;
   });

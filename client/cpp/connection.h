@@ -21,6 +21,7 @@
 #include "client/cpp/field_names.h"
 #include "client/cpp/matrix_reply.h"
 #include "client/cpp/retry.h"
+#include "client/cpp/shared_memory.h"
 #include "client/cpp/stream_call.h"
 #include "client/cpp/wire.h"
 #include "crout/client_options.h"
@@ -37,10 +38,14 @@ class Connection {
   using Stub = v1::FactorizationService::Stub;
 
   Connection(ClientOptions options, const std::shared_ptr<grpc::Channel>& channel)
-      : options_(std::move(options)), stub_(channel), generic_stub_(channel) {}
+      : options_(std::move(options)),
+        shared_memory_(options_.server),
+        stub_(channel),
+        generic_stub_(channel) {}
 
   const ClientOptions& options() const { return options_; }
   grpc::GenericStub* generic_stub() { return &generic_stub_; }
+  SharedMemory* shared_memory() { return &shared_memory_; }
   // Time at which a call with these options ends if it starts now.
   absl::Time DeadlineOf(const CallOptions& call) const;
 
@@ -75,6 +80,7 @@ class Connection {
  private:
   const ClientOptions options_;
   std::atomic<bool> reached_ = false;  // a server has answered
+  SharedMemory shared_memory_;
   Stub stub_;
   grpc::GenericStub generic_stub_;
 };

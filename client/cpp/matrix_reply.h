@@ -104,7 +104,7 @@ class MatrixReply {
 
   std::function<void(int64_t, int64_t)> OnSent() { return progress_.OnSent(); }
 
-  absl::Status OnResponse(grpc::ByteBuffer* buffer) {
+  absl::Status OnResponse(grpc::ByteBuffer* buffer, absl::Span<const std::byte> shared) {
     constexpr int kData = Response::kDataFieldNumber;
     Response response;
     absl::Status ok = ParseWithoutBytes(buffer, kData, &response);
@@ -114,6 +114,12 @@ class MatrixReply {
     if (response.has_header()) ok = receiver_.OnHeader(ShapeIn(response.header()));
     if (ok.ok()) {
       ok = ForEachBytesPiece(buffer, kData, [&](auto piece) { return receiver_.OnData(piece); });
+    }
+    if (ok.ok() && response.has_shared_bytes()) {
+      if (response.shared_bytes() > shared.size()) {
+        return absl::InternalError("the server sent more bytes than the shared memory has");
+      }
+      ok = receiver_.OnData(shared.subspan(0, response.shared_bytes()));
     }
     if (ok.ok() && response.has_result()) result_ = Read<Result>(response.result());
     return ok;

@@ -16,6 +16,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cpp/shared_memory.h"
 #include "client/cpp/wire.h"
 
 namespace crout {
@@ -41,6 +42,8 @@ class ChunkReader {
 struct PayloadField {
   int number;  // field number
   std::unique_ptr<ChunkReader> reader;
+  // Memory for the bytes, which are then sent as ranges of it; without a region: in messages.
+  Loan::Place place = {};
 };
 
 class MessageWriter {
@@ -51,6 +54,8 @@ class MessageWriter {
   // Largest payload of the first message. Half of the server's limit for the first message of a
   // call that waits for another call with its request_id.
   static constexpr size_t kFirstChunkBytes = size_t{32} << 10;
+  // Bytes of shared memory in one range. The server copies them while the next ones are written.
+  static constexpr size_t kRangeBytes = size_t{8} << 20;
 
   // `first` is the serialized first message without payload. `payloads` follow in order, starting
   // in the first message. `borrowed` counts slices passed to gRPC that refer to a caller's memory.
@@ -68,14 +73,25 @@ class MessageWriter {
   int64_t payload_bytes_total() const { return total_; }  // -1: unknown
 
  private:
-  // Sets `ahead_` to the next chunk of at most `limit` bytes; empty at the end of all payloads.
+  // A field of a message: a chunk of a payload, or a range of shared memory.
+  struct Field {
+    int number = 0;
+    grpc::Slice value;
+    int64_t payload_bytes = 0;
+    bool is_range = false;
+  };
+  // Sets `ahead_` to the next field, with a chunk of at most `limit` bytes; empty at the end of all
+  // payloads.
   absl::Status Advance(size_t limit, absl::FunctionRef<absl::Status()> while_silent);
+  // Copies the next bytes of the current payload to its place, and returns their range. Empty at
+  // the end of the payload, and of the place.
+  absl::StatusOr<Field> NextRange(absl::FunctionRef<absl::Status()> while_silent);
 
   std::vector<grpc::Slice> message_;  // the next message
   std::vector<PayloadField> payloads_;
   BorrowCount* const borrowed_;
   size_t current_ = 0;  // index into payloads_
-  grpc::Slice ahead_;   // read ahead of the message; empty after the last message
+  Field ahead_;         // read ahead of the message; empty after the last message
   bool primed_ = false;
   int64_t produced_ = 0;
   int64_t total_ = 0;

@@ -71,7 +71,7 @@ class Series::Run {
   struct Stream {
     Stream(internal::Connection& connection, const CallOptions& call)
         : scope(connection.options(), call, absl::InfiniteFuture()),
-          call(connection.generic_stub(), &scope) {}
+          call(connection.generic_stub(), connection.shared_memory(), &scope) {}
 
     internal::CallScope scope;
     StreamCall call;
@@ -128,8 +128,9 @@ absl::StatusOr<SeriesStep> Series::Run::Exchange(const Arriving& arriving, Matri
   if (arriving.x0 != nullptr) {
     payloads.push_back({v1::SolveSeriesRequest::kX0DataFieldNumber, arriving.x0});
   }
-  const auto request = internal::RequestOf("SolveSeries", first, std::move(payloads));
+  auto request = internal::RequestOf("SolveSeries", first, std::move(payloads));
   if (!request.ok()) return request.status();
+  request->reply_is_like_last = true;
   absl::StatusOr<SeriesStep> step = Send(*request, x);
   if (step.ok()) {
     matrix_gone_ = false;
@@ -145,8 +146,10 @@ absl::StatusOr<SeriesStep> Series::Run::Send(const StreamRequest& request, Matri
   SeriesStep step;
   FactorDescription made;
   internal::MatrixReply<v1::SolveSeriesResponse, SeriesResult> reply(call_, &made, x);
-  const auto on_response = [&](grpc::ByteBuffer* response) -> absl::StatusOr<StreamRound::Reply> {
-    if (absl::Status status = reply.OnResponse(response); !status.ok()) return status;
+  const auto on_response =
+      [&](grpc::ByteBuffer* response,
+          absl::Span<const std::byte> shared) -> absl::StatusOr<StreamRound::Reply> {
+    if (absl::Status status = reply.OnResponse(response, shared); !status.ok()) return status;
     if (reply.result() == nullptr) return StreamRound::Reply::kMore;
     const bool solved = reply.result()->solved;
     if (!solved && reply.begun()) {

@@ -28,6 +28,31 @@ absl::StatusOr<std::vector<PayloadField>> OpenAll(
   return fields;
 }
 
+// Lends shared memory for the payloads and for the reply.
+Loan Lend(SharedMemory* memory, const StreamRequest& request, std::vector<PayloadField>& payloads) {
+  std::vector<SharedMemory::Wanted> wanted;
+  for (size_t i = 0; i < payloads.size(); ++i) {
+    wanted.push_back({payloads[i].reader->size(), request.payloads[i].source->payload().bytes});
+  }
+  int64_t reply = 0;
+  if (request.reply_is_like_last && request.payloads.back().source->payload().spec.has_dense()) {
+    reply = payloads.back().reader->size();
+  }
+  Loan loan = memory->Borrow(wanted, reply);
+  for (size_t i = 0; i < payloads.size(); ++i) payloads[i].place = loan.payloads[i];
+  return loan;
+}
+
+// Appends the field `shared_reply` to the first message.
+void AppendReply(const Loan::Place& place, std::string* first) {
+  std::vector<grpc::Slice> field;
+  AppendBytesField(kSharedReplyField,
+                   grpc::Slice(place.region->EncodeRange(place.offset, place.size)), &field);
+  for (const grpc::Slice& part : field) {
+    first->append(reinterpret_cast<const char*>(part.begin()), part.size());
+  }
+}
+
 std::chrono::system_clock::time_point OneMillisecondFromNow() {
   return std::chrono::system_clock::now() + std::chrono::milliseconds(1);
 }
@@ -53,7 +78,8 @@ StreamCall::~StreamCall() {
 }
 
 void StreamCall::Cancel() {
-  const auto ignore = [](grpc::ByteBuffer*) -> absl::StatusOr<StreamRound::Reply> {
+  const auto ignore = [](grpc::ByteBuffer*,
+                         absl::Span<const std::byte>) -> absl::StatusOr<StreamRound::Reply> {
     return StreamRound::Reply::kMore;
   };
   const StreamRound last{.half_close = true, .on_response = ignore};
@@ -65,10 +91,16 @@ void StreamCall::Cancel() {
 absl::Status StreamCall::Run(const StreamRequest& request, const StreamRound& round) {
   absl::StatusOr<std::vector<PayloadField>> payloads = OpenAll(request.payloads);
   if (!payloads.ok()) return payloads.status();
+  const Loan loan = Lend(memory_, request, *payloads);
+  std::string first = request.first;
   absl::Status status;
   {
-    MessageWriter writer(request.first, *std::move(payloads), &borrowed_);
+    if (loan.reply.region != nullptr) AppendReply(loan.reply, &first);
+    MessageWriter writer(std::move(first), *std::move(payloads), &borrowed_);
     Begin(round, &writer);
+    if (loan.reply.region != nullptr) {
+      shared_reply_ = loan.reply.region->memory().subspan(loan.reply.offset, loan.reply.size);
+    }
     absl::StatusOr<MessageWriter::Message> message = writer.Next([this] { return CheckBefore(); });
     if (!message.ok()) return message.status();
     if (stream_ == nullptr) Start(request.method);
@@ -77,12 +109,14 @@ absl::Status StreamCall::Run(const StreamRequest& request, const StreamRound& ro
     status = Drive();
   }
   AwaitReturn();
+  if (status.ok()) memory_->Return(loan);
   return status;
 }
 
 absl::Status StreamCall::Close(absl::Time deadline) {
   if (stream_ == nullptr) return absl::OkStatus();
-  const auto refuse = [](grpc::ByteBuffer*) -> absl::StatusOr<StreamRound::Reply> {
+  const auto refuse = [](grpc::ByteBuffer*,
+                         absl::Span<const std::byte>) -> absl::StatusOr<StreamRound::Reply> {
     return absl::InternalError("the server sent more than was asked for");
   };
   const StreamRound last{.half_close = true, .deadline = deadline, .on_response = refuse};
@@ -98,6 +132,7 @@ void StreamCall::Begin(const StreamRound& round, MessageWriter* writer) {
   writer_ = writer;
   sent_all_ = false;
   answered_ = false;
+  shared_reply_ = {};
 }
 
 void StreamCall::Start(const std::string& method) {
@@ -204,7 +239,7 @@ void StreamCall::OnRead(bool ok) {
     return stream_->Finish(&status_, AsPointer(Tag::kFinish));
   }
   if (local_error_.ok()) {
-    const absl::StatusOr<StreamRound::Reply> reply = round_->on_response(&response_);
+    const absl::StatusOr<StreamRound::Reply> reply = round_->on_response(&response_, shared_reply_);
     if (!reply.ok()) {
       Abandon(reply.status());
     } else if (*reply == StreamRound::Reply::kLast) {
@@ -237,14 +272,16 @@ void StreamCall::AwaitReturn() {
   }
 }
 
-absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const StreamRequest& request,
-                           const std::function<void(int64_t, int64_t)>& on_sent,
-                           absl::FunctionRef<absl::Status(grpc::ByteBuffer*)> on_response) {
-  const auto more = [&](grpc::ByteBuffer* response) -> absl::StatusOr<StreamRound::Reply> {
-    if (absl::Status status = on_response(response); !status.ok()) return status;
+absl::Status RunStreamCall(
+    grpc::GenericStub* stub, SharedMemory* memory, CallScope* scope, const StreamRequest& request,
+    const std::function<void(int64_t, int64_t)>& on_sent,
+    absl::FunctionRef<absl::Status(grpc::ByteBuffer*, absl::Span<const std::byte>)> on_response) {
+  const auto more = [&](grpc::ByteBuffer* response,
+                        absl::Span<const std::byte> shared) -> absl::StatusOr<StreamRound::Reply> {
+    if (absl::Status status = on_response(response, shared); !status.ok()) return status;
     return StreamRound::Reply::kMore;
   };
-  StreamCall call(stub, scope);
+  StreamCall call(stub, memory, scope);
   return call.Run(request, {.half_close = true, .on_sent = on_sent, .on_response = more});
 }
 

@@ -23,8 +23,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "client/cpp/call_scope.h"
 #include "client/cpp/message_writer.h"
+#include "client/cpp/shared_memory.h"
 #include "crout/matrix_source.h"
 
 namespace crout {
@@ -41,6 +43,9 @@ struct StreamRequest {
   std::string method;  // "/package.Service/Method"
   std::string first;   // serialized
   std::vector<Payload> payloads;
+  // Whether the matrix in the reply has the size of the last payload, as X has, unless it becomes
+  // complex.
+  bool reply_is_like_last = false;
 };
 
 // Makes a request of the method `name`. INVALID_ARGUMENT for a string in `first` that is not UTF-8.
@@ -61,8 +66,11 @@ struct StreamRound {
   // Called after each message with the payload bytes sent so far and in total (-1: unknown). May be
   // empty.
   std::function<void(int64_t sent, int64_t total)> on_sent = nullptr;
-  // Handles a response. An error cancels the call and is returned.
-  absl::FunctionRef<absl::StatusOr<Reply>(grpc::ByteBuffer* response)> on_response;
+  // Handles a response. `shared` is the memory in which the server may have written the matrix of
+  // the reply. An error cancels the call and is returned.
+  absl::FunctionRef<absl::StatusOr<Reply>(grpc::ByteBuffer* response,
+                                          absl::Span<const std::byte> shared)>
+      on_response;
 };
 
 // One call, with its own completion queue. One thread at a time may use it.
@@ -72,9 +80,10 @@ struct StreamRound {
 // waits until the server reads or keepalive closes the connection.
 class StreamCall {
  public:
-  // The first Run() starts the call. Both arguments must outlive the object. `scope` is closed when
+  // The first Run() starts the call. All arguments must outlive the object. `scope` is closed when
   // the call ends.
-  StreamCall(grpc::GenericStub* stub, CallScope* scope) : stub_(stub), scope_(scope) {}
+  StreamCall(grpc::GenericStub* stub, SharedMemory* memory, CallScope* scope)
+      : stub_(stub), memory_(memory), scope_(scope) {}
   ~StreamCall();                           // Cancels a running call.
   StreamCall(const StreamCall&) = delete;  // gRPC refers to it.
   StreamCall& operator=(const StreamCall&) = delete;
@@ -128,6 +137,7 @@ class StreamCall {
   void AwaitReturn();
 
   grpc::GenericStub* const stub_;
+  SharedMemory* const memory_;
   CallScope* const scope_;
   BorrowCount borrowed_ = 0;
   grpc::CompletionQueue cq_;
@@ -144,15 +154,18 @@ class StreamCall {
   // The current round.
   const StreamRound* round_ = nullptr;
   MessageWriter* writer_ = nullptr;  // null: nothing is sent
+  absl::Span<const std::byte> shared_reply_;
   bool sent_all_ = false;
   bool answered_ = false;
 };
 
 // Runs a call with one round: sends `request`, passes each response to `on_response`, and returns
 // the server's status or the first error of `on_response`.
-absl::Status RunStreamCall(grpc::GenericStub* stub, CallScope* scope, const StreamRequest& request,
-                           const std::function<void(int64_t sent, int64_t total)>& on_sent,
-                           absl::FunctionRef<absl::Status(grpc::ByteBuffer* response)> on_response);
+absl::Status RunStreamCall(
+    grpc::GenericStub* stub, SharedMemory* memory, CallScope* scope, const StreamRequest& request,
+    const std::function<void(int64_t sent, int64_t total)>& on_sent,
+    absl::FunctionRef<absl::Status(grpc::ByteBuffer* response, absl::Span<const std::byte> shared)>
+        on_response);
 
 }  // namespace internal
 }  // namespace api

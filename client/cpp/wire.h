@@ -38,6 +38,10 @@ using BorrowCount = std::atomic<int>;
 // Makes a slice that refers to `bytes` and is counted in *borrowed until gRPC releases it.
 grpc::Slice BorrowedSlice(absl::Span<const std::byte> bytes, BorrowCount* borrowed);
 
+// From the number of a `bytes` field of a request to the number of the SharedRange in its place.
+inline constexpr int kSharedOffset = 13;
+inline constexpr int kSharedReplyField = 14;
+
 // Appends field `number` with `payload` as its value to the slices of a message.
 void AppendBytesField(int number, grpc::Slice payload, std::vector<grpc::Slice>* message);
 

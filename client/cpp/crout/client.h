@@ -23,9 +23,12 @@
 #ifndef CROUT_CROUT_CLIENT_H_
 #define CROUT_CROUT_CLIENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -146,11 +149,24 @@ class Client {
   // Returns the server's devices, their algorithms, and its limits.
   absl::StatusOr<crout::ServerInfo> ServerInfo(const CallOptions& call = {});
 
+  // Allocates `count` elements of zeros in memory that is shared with the server. Calls send a
+  // dense matrix in it without a copy (MatrixSource::Dense). The server must run on this machine,
+  // listen on a Unix socket and have memory for clients (--max-shared-memory). Otherwise, and below
+  // 256 KiB, the memory is private. It may outlive the client. T: a type without a destructor.
+  template <class T>
+  std::shared_ptr<T[]> Allocate(size_t count) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    std::shared_ptr<std::byte[]> bytes = AllocateBytes(count * sizeof(T));
+    T* const elements = reinterpret_cast<T*>(bytes.get());
+    return {std::move(bytes), elements};
+  }
+
  private:
   friend class internal::HeldFactor;  // its lease is kept here
   friend class Series;                // its stream runs over this connection
 
   explicit Client(std::unique_ptr<internal::Connection> connection);
+  std::shared_ptr<std::byte[]> AllocateBytes(size_t bytes);
 
   const std::unique_ptr<internal::Connection> connection_;
   const std::unique_ptr<internal::LeaseKeeper> leases_;  // last: its thread makes calls

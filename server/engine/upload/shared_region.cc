@@ -163,7 +163,7 @@ void SharedRegions::Return(uid_t user, size_t bytes) {
 }
 
 void SharedRegions::Release(SharedRegion* region) noexcept {
-  // Unmapping takes long for a large region, and the last reference may be that of a reaction.
+  // Unmapping takes long for a large region, and this may be a thread of gRPC.
   thread_->Schedule(std::move(region->release_), [this, region] {
     const uid_t user = region->user_;
     const size_t bytes = region->reservation_.bytes();
