@@ -2,17 +2,11 @@
 
 #include "server/engine/cache/tiered_store.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/util/allocation.h"
-#include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
-#include "kernels/util/stopwatch.h"
 #include "server/engine/cache/cached_version.h"
 #include "server/engine/error.h"
 
@@ -21,9 +15,10 @@ namespace {
 
 constexpr double kShortestMemoryRetrySeconds = 0.1;
 
-// `evictable` is the number of bytes in idle factors that the tenant may evict.
-absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget,
-                             size_t evictable) {
+}  // namespace
+
+absl::Status TieredStore::ExhaustedStatus(const DeviceSlot* slot, size_t bytes,
+                                          const MemoryBudget& budget, size_t evictable) {
   const std::string need =
       absl::StrCat("the job needs ", bytes, " bytes of ",
                    slot != nullptr ? slot->device->info().name : std::string("host"), " memory");
@@ -45,35 +40,19 @@ absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryB
   return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, backlog));
 }
 
-// Returns the XXH3 hash of parts in host memory, to detect corruption. The hash of each part is
-// seeded with the hash of the parts before it.
-uint64_t PartsChecksum(const FactorParts& parts) {
-  uint64_t hash = 0;
-  for (const FactorPart& part : parts) {
-    hash = XXH3_64bits_withSeed(part.buffer.data(), part.buffer.size(), hash);
-  }
-  return hash;
-}
-
-}  // namespace
-
 TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         TenantLoads* loads, Owner* owner, size_t max_pinned_bytes)
+                         TenantLoads* loads, Owner* owner, size_t max_pinned_bytes,
+                         FactorStore* files)
     : pool_(pool),
       events_(events),
       loads_(loads),
       owner_(owner),
-      memories_(pool->slots().size() + 1),
+      memories_(pool->slots().size() + (files != nullptr ? 2 : 1)),
       max_pinned_bytes_(max_pinned_bytes) {
   for (size_t i = 0; i < memories_.size(); ++i) memories_[i].index = i;
   host().tier = Tier::kHost;
   host().budget = &pool->host_budget();
-  host().copy_in = [host_memory](const CachedVersion& from) {
-    DeviceSlot& slot = *from.slot;
-    MutexLock lock(&slot.transfer_mutex);
-    return CopyToHost(*slot.transfer_context, from.factorization.parts, *host_memory);
-  };
-  host().copy_out = CopyToDevice;
+  host().copier = std::make_unique<HostCopier>(host_memory);
   for (const auto& slot : pool->slots()) {
     if (slot->on_host()) continue;
     TierMemory& memory = MemoryOf(*slot);
@@ -81,10 +60,18 @@ TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEve
     memory.budget = slot->budget;
     memory.below = &host();
   }
-  if (max_pinned_bytes_ > 0) return;
-  for (const TierMemory& memory : memories_) {
-    if (memory.budget != nullptr) max_pinned_bytes_ += memory.budget->limit() / 4;
+  if (max_pinned_bytes_ == 0) {
+    for (const TierMemory& memory : memories_) {
+      if (memory.budget != nullptr) max_pinned_bytes_ += memory.budget->limit() / 4;
+    }
   }
+  if (files == nullptr) return;
+  file_memory().tier = Tier::kStore;
+  file_memory().budget = &files->budget();
+  file_memory().copier = std::make_unique<StoreCopier>(
+      files, host_memory,
+      [this](size_t bytes, std::string_view tenant) { return ReserveOnHost(bytes, tenant); });
+  host().below = &file_memory();
 }
 
 absl::Status TieredStore::CheckPinnable(const CachedVersion& version,
@@ -131,7 +118,7 @@ void TieredStore::CountPinned(const CachedVersion& version, int sign) noexcept {
 
 bool TieredStore::IsLost(const CachedVersion& version) {
   const DeviceSlot* const slot = version.memory->slot;
-  return slot != nullptr && !slot->device->healthy();
+  return slot != nullptr && !slot->device->healthy() && !version.file;
 }
 
 void TieredStore::Attach(CachedVersion& version, TenantLoads::Account& account) noexcept {
@@ -185,6 +172,7 @@ void TieredStore::AddToMemory(CachedVersion& version) noexcept {
   if (share.bytes == 0) ++memory.tenants;
   share.Reorder(memory.evictable, [&] { share.bytes += version.bytes; });
   version.account->AddBytes(memory.tier, static_cast<int64_t>(version.bytes));
+  if (version.file) bytes_beside_files_ += version.bytes_beside_file;
   CountPinned(version, +1);
 }
 
@@ -198,6 +186,7 @@ void TieredStore::RemoveFromMemory(CachedVersion& version) noexcept {
   share.Reorder(memory.evictable, [&] { share.bytes -= version.bytes; });
   if (share.bytes == 0) --memory.tenants;
   version.account->AddBytes(memory.tier, -static_cast<int64_t>(version.bytes));
+  if (version.file) bytes_beside_files_ -= version.bytes_beside_file;
 }
 
 void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& copy) noexcept {
@@ -205,6 +194,13 @@ void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& co
   if (attached) RemoveFromMemory(version);
   std::swap(version.reservation, copy.reservation);
   std::swap(version.factorization.parts, copy.parts);
+  version.checksum = copy.checksum;
+  if (to.tier == Tier::kStore) {
+    version.reservation = copy.reservation.Split(CachedVersion::kEntryBytes);
+    if (copy.file) version.file = copy.file.Claim();
+  } else if (!version.durable) {
+    copy.file = UnclaimedFile(std::move(version.file));
+  }
   version.memory = &to;
   if (attached) AddToMemory(version);
 }
@@ -216,10 +212,12 @@ ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
     return {.slot = version.memory->slot,
             .reservation = std::move(version.reservation),
             .parts = std::move(version.factorization.parts),
+            .checksum = 0,
+            .file = UnclaimedFile(std::move(version.file)),
             .record = RemoveRecord(version)};
   }
-  if (version.pinned) return {};
   TierMemory& memory = *version.memory;
+  if (version.pinned || (version.durable && memory.tier == Tier::kStore)) return {};
   TenantShare& share = ShareOf(version);
   share.Reorder(memory.evictable, [&] {
     version.idle.Link(share.idle);
@@ -362,116 +360,6 @@ absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(TierMem
   victim.moving = true;
   victim.used_while_moving = false;
   return victim.shared_from_this();
-}
-
-void TieredStore::Drop(const std::shared_ptr<CachedVersion>& victim) {
-  ChargedMemory freed;
-  MutexLock lock(&mutex_);
-  victim->moving = false;
-  // If it was detached in the meantime, only its bytes remain to be freed.
-  const bool idle = victim->account != nullptr && !victim->used_while_moving;
-  freed = idle ? owner_->RemoveEntry(*victim, Removal::kEvicted) : ReleaseIfUnused(*victim);
-}
-
-void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below) {
-  ChargedMemory copy;  // After Move(), the parts from the memory above.
-  uint64_t checksum = 0;
-  const absl::Status copied =
-      CatchBadAlloc([&] { return CopyBelow(*victim, below, &copy, &checksum); });
-
-  ChargedMemory freed;
-  MutexLock lock(&mutex_);
-  victim->moving = false;
-  const bool idle = victim->account != nullptr && !victim->used_while_moving;
-  if (idle && !copied.ok()) {
-    const bool lost = IsLost(*victim);
-    freed = owner_->RemoveEntry(*victim, lost ? Removal::kDeviceLost : Removal::kEvicted);
-    return;
-  }
-  if (idle) {
-    events_->OnEviction(victim->memory->tier, CacheEviction::kPressure);
-    Move(*victim, below, copy);
-    victim->checksum = checksum;
-    victim->resident = false;
-  }
-  freed = ReleaseIfUnused(*victim);
-}
-
-absl::Status TieredStore::CopyBelow(const CachedVersion& from, TierMemory& below, ChargedMemory* to,
-                                    uint64_t* checksum) {
-  if (from.factorization.parts.is_fixed()) {  // checked before other factors make room for the copy
-    return absl::FailedPreconditionError(
-        "this factor cannot be copied: it is usable only on its device");
-  }
-  std::string tenant;
-  {
-    MutexLock lock(&mutex_);
-    if (from.account == nullptr) return absl::CancelledError("the factor was removed");
-    tenant = from.account->tenant();
-  }
-  CROUT_ASSIGN_OR_RETURN(to->reservation, Reserve(below.slot, below, from.bytes, tenant));
-  CROUT_ASSIGN_OR_RETURN(to->parts, below.copy_in(from));
-  *checksum = PartsChecksum(to->parts);
-  return absl::OkStatus();
-}
-
-bool TieredStore::IsResident(const CachedVersion& version) const {
-  MutexLock lock(&mutex_);
-  return version.resident;
-}
-
-absl::StatusOr<const Factorization*> TieredStore::MakeResident(CachedVersion& version,
-                                                               ExecutionContext& context,
-                                                               Reservation reservation,
-                                                               bool* promoted) {
-  *promoted = false;
-  // The caller's pin keeps a resident version where it is.
-  if (IsResident(version)) return &version.factorization;
-  MutexLock promotion(&version.promotion);
-  if (IsResident(version)) return &version.factorization;
-  if (reservation.bytes() < version.bytes) {
-    return ExhaustedStatus(version.slot, version.bytes, *version.slot->budget, /*evictable=*/0);
-  }
-  Stopwatch stopwatch;
-  CROUT_RETURN_IF_ERROR(CheckHostCopy(version));
-  ChargedMemory charged;
-  CROUT_ASSIGN_OR_RETURN(charged.parts,
-                         version.memory->copy_out(context, version.factorization.parts));
-  reservation.Shrink(version.bytes);
-  charged.reservation = std::move(reservation);
-  {
-    MutexLock lock(&mutex_);
-    Move(version, MemoryOf(*version.slot), charged);
-    version.resident = true;
-  }
-  events_->OnPromotion(stopwatch.Lap());
-  *promoted = true;
-  return &version.factorization;
-}
-
-absl::StatusOr<bool> TieredStore::ReadIfOnHost(CachedVersion& version, ReadParts read) {
-  MutexLock promotion(&version.promotion);
-  if (IsResident(version)) return false;
-  CROUT_RETURN_IF_ERROR(CheckHostCopy(version));
-  CROUT_RETURN_IF_ERROR(read(version.factorization.parts));
-  return true;
-}
-
-absl::Status TieredStore::CheckHostCopy(CachedVersion& version) {
-  const FactorParts& parts = version.factorization.parts;
-  for (const FactorPart& part : parts) {
-    CROUT_RETURN_IF_ERROR(Failpoint("cache.host_copy", {part.buffer.data(), part.buffer.size()}));
-  }
-  if (PartsChecksum(parts) == version.checksum) return absl::OkStatus();
-  {
-    MutexLock lock(&mutex_);
-    // The caller's pin keeps the memory, so there is none to free.
-    if (version.account != nullptr) owner_->RemoveEntry(version, Removal::kDataLoss);
-  }
-  return WithReason(
-      absl::DataLossError(
-          "the stored copy of the factor is corrupt and was dropped. Factor the matrix again"),
-      kReasonDataLoss);
 }
 
 size_t TieredStore::pinned_bytes() const {
