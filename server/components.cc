@@ -76,9 +76,14 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   if (!config.otlp_endpoint.empty()) {
     CROUT_ASSIGN_OR_RETURN(components->traces_, TraceExporter::Create(config.otlp_endpoint));
   }
+  std::vector<FoundFactor> found;
+  if (!config.store.directory.empty()) {
+    CROUT_ASSIGN_OR_RETURN(components->files_, FactorStore::Open(config.store, &found));
+  }
   components->cache_ = std::make_unique<FactorCache>(
       components->devices_.get(), components->host_memory_.get(), components->metrics_.get(),
-      &components->tenant_loads_, config.max_pinned_bytes);
+      &components->tenant_loads_, config.max_pinned_bytes, components->files_.get());
+  components->cache_->Restore(std::move(found));
   components->shared_regions_ = std::make_unique<SharedRegions>(
       *components->cache_, *components->devices_, config.max_shared_memory_bytes);
   const int cores = config.host_threads > 0 ? config.host_threads : host::AvailableCores();
@@ -203,6 +208,7 @@ ServerState ServerComponents::State() const {
   }
   state.cache = cache_->tiers();
   state.pinned_bytes = cache_->pinned_bytes();
+  state.store = cache_->store_state();
   const MemoryBudget& host_budget = devices_->host_budget();
   state.host_memory_limit = static_cast<int64_t>(host_budget.limit());
   state.host_memory_reserved = static_cast<int64_t>(host_budget.reserved());

@@ -15,6 +15,7 @@
 #include "server/engine/batching/dynamic_batcher.h"
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/scheduling/device_pool.h"
+#include "server/engine/store/factor_store.h"
 #include "server/engine/upload/shared_region.h"
 #include "server/memory_return.h"
 #include "server/observability/gpu/gpu_monitor.h"
@@ -64,6 +65,7 @@ class ServerComponents {
   std::unique_ptr<CachingResource> host_memory_;
   std::unique_ptr<Metrics> metrics_;
   TenantLoads tenant_loads_;
+  std::unique_ptr<FactorStore> files_;  // null: the server has no store
   std::unique_ptr<FactorCache> cache_;
   CallLog call_log_;
   RecentWork recent_work_;

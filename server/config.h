@@ -16,6 +16,7 @@
 #include "server/auth/tls_files.h"
 #include "server/auth/token.h"
 #include "server/engine/scheduling/device_pool.h"
+#include "server/engine/store/factor_store.h"
 #include "server/net/unix_socket.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/core.h"
@@ -45,6 +46,8 @@ struct Config {
   std::string otlp_endpoint;  // base URL of the receiver of trace spans; "": no export
   // Directory for state that outlives the process: the measured costs of GPUs. "": keep no state.
   std::string state_dir;
+  // Directory of the factor store; an empty name: no store. 0 bytes: half of the disk's free space.
+  FactorStoreOptions store;
   int host_threads = 0;  // cores for the host device and for parsing; 0: host::AvailableCores()
   size_t receive_buffer_bytes = size_t{1} << 30;  // for messages in transit on all connections
   size_t call_memory_bytes = size_t{128} << 20;   // for open calls, without their payloads

@@ -365,6 +365,12 @@ void AddLimitOptions(Options& options, Config& config) {
       "max-pinned-bytes", config.max_pinned_bytes,
       "Bytes that the pinned factors of one tenant may have; 0: a quarter of all memory "
       "budgets. Pinned factors of all tenants use at most half of each budget");
+  options.Add("store", config.store.directory,
+              "Directory for durable factors and for factors that are evicted from host memory; "
+              "empty: no such directory");
+  options.AddBytes("max-store-bytes", config.store.max_bytes,
+                   "Most bytes of all files in the directory of --store; 0: half of the free space "
+                   "of its disk");
 }
 
 // Adds the time limits of transfers and of the shutdown.

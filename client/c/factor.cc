@@ -32,6 +32,7 @@ absl::Status ReadOptions(const crout_factorize_options& given, FactorOptions* op
   }
   cache->lease = absl::Seconds(given.lease);
   cache->pin = given.pin != 0;
+  cache->durable = given.durable != 0;
   options->condition = given.condition != 0;
   options->pivot_threshold = given.pivot_threshold;
   if (given.precision == nullptr) return absl::OkStatus();

@@ -146,7 +146,9 @@ absl::Status Factor::Refactor(const MatrixSource& matrix, const RefactorOptions&
   if (status.ok() && copy) {
     hold_->SetOrigin({.matrix = *std::move(copy),
                       .options = options.factor,
-                      .cache = {.name = description_.name, .pin = description_.pinned}});
+                      .cache = {.name = description_.name,
+                                .pin = description_.pinned,
+                                .durable = description_.durable}});
   }
   return status;
 }

@@ -66,6 +66,7 @@ CROUT_FIELDS(CacheOptions) {
   CROUT_FIELD(name);
   CROUT_FIELD(request_id);
   CROUT_FIELD(pin);
+  CROUT_FIELD(durable);
 }
 
 CROUT_FIELDS(SolveOptions) {
@@ -226,6 +227,7 @@ CROUT_FIELDS(FactorDescription) {
   CROUT_FIELD(precision_fallback);
   CROUT_FIELD(sparse);
   CROUT_FIELD(pinned);
+  CROUT_FIELD(durable);
 }
 
 CROUT_FIELDS(BatchSolveInfo) {
@@ -352,6 +354,13 @@ CROUT_FIELDS(TenantUsage) {
   CROUT_FIELD(host_bytes);
   CROUT_FIELD(calls);
   CROUT_FIELD(pinned_bytes);
+  CROUT_FIELD(store_bytes);
+}
+
+CROUT_FIELDS(StoreStatus) {
+  CROUT_FIELD(limit_bytes);
+  CROUT_FIELD(used_bytes);
+  CROUT_FIELD(degraded);
 }
 
 CROUT_FIELDS(ServerInfo) {
@@ -365,6 +374,7 @@ CROUT_FIELDS(ServerInfo) {
   CROUT_FIELD(host_budget_bytes);
   CROUT_FIELD(host_reserved_bytes);
   CROUT_FIELD(tenants);
+  CROUT_FIELD(store);
 }
 
 CROUT_FIELDS(JobProgress) {

@@ -247,6 +247,9 @@ typedef struct crout_factorize_options {
   /* Not 0: the factor keeps a copy of A. If the server loses the factor (restart, eviction, end of
    * the lease, loss of a device), the next use factors the copy again. The handle then changes. */
   int32_t refactor_if_lost;
+  /* Not 0: the server writes the factor to its disk before the call returns; it then survives a
+   * restart of the server. CROUT_FAILED_PRECONDITION if the server has no store. */
+  int32_t durable;
 } crout_factorize_options;
 
 /* Factors a square matrix. `options`: null for the defaults. A singular matrix is not an error:

@@ -67,9 +67,9 @@ absl::Status RunStatus(Session* session) {
                                       "reserved_bytes", "budget_bytes"},
                                      json["devices"]);
   if (!info->tenants.empty()) {
-    report +=
-        "\n" + FormatObjects({"tenant", "cached_factors", "device_bytes", "host_bytes", "calls"},
-                             json["tenants"]);
+    report += "\n" + FormatObjects({"tenant", "cached_factors", "device_bytes", "host_bytes",
+                                    "store_bytes", "calls"},
+                                   json["tenants"]);
   }
   session->Print({json, report, SummaryOf(*info, session->server(), absl::Now())});
   return absl::OkStatus();

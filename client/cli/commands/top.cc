@@ -40,10 +40,11 @@ std::string TenantTable(const ServerInfo& info) {
     if (rows.size() == kTopTenants) break;
     rows.push_back({Printable(load.tenant), absl::StrCat(load.cached_factors),
                     FormatBytes(static_cast<double>(load.device_bytes)),
-                    FormatBytes(static_cast<double>(load.host_bytes)), absl::StrCat(load.calls)});
+                    FormatBytes(static_cast<double>(load.host_bytes)),
+                    FormatBytes(static_cast<double>(load.store_bytes)), absl::StrCat(load.calls)});
   }
   std::string table =
-      FormatTable({"tenant", "factors", "on devices", "in host memory", "calls"}, rows);
+      FormatTable({"tenant", "factors", "on devices", "in host memory", "in store", "calls"}, rows);
   const size_t more = info.tenants.size() - rows.size();
   if (more > 0) absl::StrAppend(&table, "and ", more, " more\n");
   return table;

@@ -209,6 +209,9 @@ void AddCacheOptions(CLI::App* app, CacheOptions* options) {
   AddFlag(
       app, "--pin", [=](bool on) { options->pin = on; },
       "Pin the factor: the server neither evicts it nor moves it to host memory");
+  AddFlag(
+      app, "--durable", [=](bool on) { options->durable = on; },
+      "Write the factor to the server's disk; it then survives a restart of the server");
 }
 
 void AddRequestIdOption(CLI::App* app, CacheOptions* options) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/report/json.h"
 #include "client/cli/report/text.h"
 #include "crout/types.h"
@@ -86,14 +87,18 @@ std::string AccuracyText(const FactorDescription& factor) {
                factor.determinant ? DeterminantText(*factor.determinant) : ""});
 }
 
+absl::string_view PlaceName(std::optional<Tier> tier) {
+  if (tier == Tier::kStore) return "in the server's store";
+  return tier == Tier::kDevice ? "of device memory" : "of host memory";
+}
+
 std::string MethodText(const FactorDescription& factor) {
   std::string type = NameOf(factor.factor_dtype);
   if (factor.precision) absl::StrAppend(&type, " (precision ", Name(*factor.precision), ")");
-  const std::string memory =
-      factor.handle.empty()
-          ? ""
-          : absl::StrCat(Bytes(factor.bytes), " of ",
-                         factor.tier == Tier::kDevice ? "device" : "host", " memory");
+  const std::string memory = factor.handle.empty()
+                                 ? ""
+                                 : absl::StrCat(Bytes(factor.bytes), " ", PlaceName(factor.tier),
+                                                factor.durable ? ", durable" : "");
   return Join(
       {absl::StrCat(NameOf(factor.algorithm), " ", PlaceAndTime(factor.device, factor.timings)),
        factor.iterations ? Count(factor.iterations->total_sweeps, "sweep") : "", type, memory});

@@ -71,6 +71,11 @@ struct CacheOptions {
   // Pins the factor: the server neither evicts it nor moves it to host memory until it is unpinned
   // or released, or its lease ends. RESOURCE_EXHAUSTED beyond Limits::max_pinned_bytes.
   bool pin = false;
+  // Writes the factor to the server's disk before the call returns. It then survives a restart of
+  // the server and is not evicted, until it is released or its lease ends. FAILED_PRECONDITION if
+  // the server has no store; UNAVAILABLE or RESOURCE_EXHAUSTED if the factor cannot be written. Not
+  // for a Series.
+  bool durable = false;
 };
 
 // Options of a solve.

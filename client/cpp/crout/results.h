@@ -135,6 +135,7 @@ struct FactorDescription {
   std::optional<PrecisionFallback> precision_fallback;
   std::optional<SparseInfo> sparse;  // set if a sparse method factored
   bool pinned = false;               // CacheOptions::pin
+  bool durable = false;              // on the server's disk (CacheOptions::durable)
   // Batches: set by Factor, Refactor and FactorAndSolve; otherwise empty.
   MemberFigures members;
 };
@@ -282,6 +283,14 @@ struct TenantUsage {
   int64_t host_bytes = 0;
   int64_t calls = 0;
   int64_t pinned_bytes = 0;  // counted above also
+  int64_t store_bytes = 0;   // of factors that are only in the server's store
+};
+
+// The directory of the server for durable factors and for factors that leave its memory.
+struct StoreStatus {
+  int64_t limit_bytes = 0;
+  int64_t used_bytes = 0;
+  bool degraded = false;  // the last write failed; writes are tried again after a delay
 };
 
 struct ServerInfo {
@@ -295,6 +304,7 @@ struct ServerInfo {
   int64_t host_budget_bytes = 0;
   int64_t host_reserved_bytes = 0;
   std::vector<TenantUsage> tenants;  // ordered by bytes
+  std::optional<StoreStatus> store;  // unset: the server has no store
 };
 
 // Progress of a job on the server.

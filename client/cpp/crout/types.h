@@ -130,7 +130,8 @@ enum class SingularReason {
 // Memory that holds a factor.
 enum class Tier {
   kDevice = 1,
-  kHost = 2,  // host memory; copied back to its device at the next use
+  kHost = 2,   // host memory; copied back to its device at the next use
+  kStore = 3,  // a file of the server's store; read back at the next use
 };
 
 // Reason to check a result before relying on it. WarningTexts (crout/warnings.h) explains it.

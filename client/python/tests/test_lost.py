@@ -242,3 +242,32 @@ def test_a_call_waits_for_the_restart_of_a_server_that_has_answered():
         with pytest.raises(crout.Unavailable):  # a repetition is not safe
             c.release("a" * 26)
         assert len(server.requests) == 13
+
+
+def test_a_durable_factor_survives_a_restart(program, tmp_path):
+    from daemon import Daemon
+
+    store = f"--store={tmp_path / 'store'}"
+    for start in ("first", "second"):
+        folder = tmp_path / start
+        folder.mkdir()
+        daemon = Daemon(program, folder, store)
+        try:
+            with crout.connect(daemon.address) as c:
+                assert c.server_info().store.limit_bytes > 0
+                if start == "first":
+                    assert c.lu_factor(FOUR, name="kept", durable=True).record.durable
+                    assert c.server_info().store.used_bytes > 0
+                    continue
+                f = next(c.list("kept"))
+                assert f.describe().tier == "store"
+                assert f.describe().durable
+                np.testing.assert_allclose(FOUR @ f.solve(np.ones(len(FOUR))), np.ones(len(FOUR)))
+        finally:
+            daemon.stop()
+
+
+def test_a_durable_factor_needs_a_store(client):
+    assert client.server_info().store is None
+    with pytest.raises(crout.InvalidRequest, match="--store=DIR"):
+        client.lu_factor(FOUR, durable=True)

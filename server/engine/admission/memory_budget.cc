@@ -29,6 +29,12 @@ Reservation Reservation::Split(size_t bytes) {
   return {budget_, owner_, bytes};
 }
 
+void Reservation::SetOwner(std::shared_ptr<ReservationOwner> owner) noexcept {
+  if (owner != nullptr) owner->Add(bytes_);
+  if (owner_ != nullptr) owner_->Subtract(bytes_);
+  owner_ = std::move(owner);
+}
+
 void Reservation::Absorb(Reservation other) {
   if (bytes_ == 0) {
     *this = std::move(other);

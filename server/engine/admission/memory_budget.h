@@ -48,6 +48,8 @@ class Reservation {
   // Adds the bytes of `other`, a reservation of the same budget, to this one. They then count for
   // the owner of this reservation; an empty reservation takes over the owner of `other`.
   void Absorb(Reservation other);
+  // Counts the bytes for `owner` from now on; null: for no owner.
+  void SetOwner(std::shared_ptr<ReservationOwner> owner) noexcept;
   // Moves `bytes`, or all bytes held if these are fewer, into a new reservation.
   Reservation Split(size_t bytes);
   void Release() { Shrink(0); }

@@ -13,8 +13,9 @@ namespace crout {
 enum class Tier : uint8_t {
   kDevice,  // in the memory of its device
   kHost,    // in host memory; moves back to its device when it is next used
+  kStore,   // in a file; moves back to its device when it is next used
 };
-inline constexpr size_t kTierCount = 2;
+inline constexpr size_t kTierCount = 3;
 
 // Contents of one tier.
 struct TierState {

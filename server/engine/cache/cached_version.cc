@@ -20,4 +20,8 @@ std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
   return std::make_shared<const IterationRecord>(std::move(record));
 }
 
+size_t BytesBesideFile(const FactorSummary& summary) {
+  return CachedVersion::kEntryBytes + (summary.sparse ? summary.sparse->analysis->bytes() : 0);
+}
+
 }  // namespace crout

@@ -16,11 +16,13 @@
 #include "server/engine/cache/handle.h"
 #include "server/engine/cache/list_node.h"
 #include "server/engine/cache/tenant_loads.h"
-#include "server/engine/cache/tier_memory.h"
 #include "server/engine/request.h"
 #include "server/engine/scheduling/device_pool.h"
+#include "server/engine/store/factor_store.h"
 
 namespace crout {
+
+struct TierMemory;
 
 // The counts of IterationReport: up to one for each element of the factor. Members are destroyed in
 // reverse order, so that the memory is freed before the budget counts it as free.
@@ -37,17 +39,26 @@ struct IterationRecord {
 std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
                                                      Reservation reservation);
 
+// Returns the bytes of host memory that remain charged for a factor whose parts are only in a file:
+// its entry, and the analysis of a sparse factor, which plans of solves need.
+size_t BytesBesideFile(const FactorSummary& summary);
+
 // One version of a factor. Lives while an entry, a pin or a move refers to it. Its memory is freed
 // as soon as it is detached, unpinned and not moving. The mutex of TieredStore guards all members,
 // except the first group and where comments state otherwise.
 struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
+  // Bytes charged for the entry of a factor and its names, in addition to the parts.
+  static constexpr size_t kEntryBytes = size_t{4} << 10;
+
   // Constant after TieredStore::Attach().
   Handle handle;
   int64_t version = 1;
   std::optional<int64_t> nnz;
   CallTimings timings;
   bool has_matrix = false;
+  bool durable = false;  // has a file as long as its handle lives
   size_t bytes = 0;
+  size_t bytes_beside_file = 0;  // BytesBesideFile() of its summary
 
   // Changes only while no Pin exists.
   DeviceSlot* slot = nullptr;
@@ -58,6 +69,8 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   // thread that has a Pin of the version or moves it reads them without the mutex. While a version
   // has a Pin and is not resident, its parts are read and replaced under `promotion`.
   Factorization factorization;
+  // Set for a durable version and for a version in the store. Changes as the parts do.
+  StoredFile file;
   bool resident = true;   // usable by slot->device; otherwise a copy in a memory below
   uint64_t checksum = 0;  // checksum of the copy
 

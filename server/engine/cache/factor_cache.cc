@@ -16,13 +16,18 @@ namespace {
 // A guess: the duration of the other call's upload is unknown.
 constexpr double kClaimRetrySeconds = 0.5;
 
+UnclaimedFile TakeFile(NewFactor& factor) {
+  return factor.written ? std::move(factor.written->file) : UnclaimedFile();
+}
+
 }  // namespace
 
 FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         TenantLoads* loads, size_t max_pinned_bytes)
+                         TenantLoads* loads, size_t max_pinned_bytes, FactorStore* files)
     : pool_(pool),
       events_(events),
-      store_(pool, host_memory, events, loads, this, max_pinned_bytes) {}
+      files_(files),
+      store_(pool, host_memory, events, loads, this, max_pinned_bytes, files) {}
 
 FactorCache::~FactorCache() = default;
 
@@ -37,8 +42,13 @@ std::shared_ptr<CachedVersion> FactorCache::MakeVersion(NewFactor factor) {
   stored->memory = &store_.MemoryOf(*factor.slot);
   stored->reservation = std::move(factor.reservation);
   stored->reservation.Shrink(stored->bytes);
+  stored->bytes_beside_file = BytesBesideFile(factor.factorization.summary);
   stored->factorization = std::move(factor.factorization);
   stored->record = std::move(factor.record);
+  if (factor.written) {
+    stored->durable = true;
+    stored->version = factor.written->version;
+  }
   return stored;
 }
 
@@ -61,6 +71,7 @@ FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, ab
           .nnz = stored.nnz,
           .has_matrix = stored.has_matrix,
           .pinned = stored.pinned,
+          .durable = stored.durable,
           .tier = stored.memory->tier,
           .bytes = stored.bytes,
           .create_time = entry.create_time,
@@ -69,10 +80,17 @@ FactorInfo FactorCache::Info(const Entry& entry, const CachedVersion& stored, ab
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Insert(NewFactor factor, const InsertOptions& options) {
-  auto entry = std::make_unique<Entry>(options, store_.OpenAccount(options.tenant), WallNow());
+  if (options.durable && !factor.written) {
+    return absl::InternalError("a durable factor has no file");
+  }
+  const absl::Time now = WallNow();
+  auto entry = std::make_unique<Entry>(options, store_.OpenAccount(options.tenant),
+                                       factor.written ? factor.written->create_time : now,
+                                       factor.written ? factor.written->handle : Handle::Random());
+  UnclaimedFile file = TakeFile(factor);  // discarded after the lock is released, unless claimed
   auto stored = MakeVersion(std::move(factor));
   stored->pinned = options.pin;
-  FactorInfo info = Info(*entry, *stored, entry->create_time);
+  FactorInfo info = Info(*entry, *stored, now);
   RequestIds::Node request(entry->tenant, entry->request_id);
   RequestIds::EndedClaim ended;  // destroyed after the lock is released
   MutexLock lock(&store_.mutex());
@@ -83,6 +101,7 @@ absl::StatusOr<FactorInfo> FactorCache::Insert(NewFactor factor, const InsertOpt
   // Nothing can fail from here on.
   ended = request_ids_.Complete(std::move(request), added.handle);
   stored->handle = added.handle;
+  stored->file = file.Claim();
   added.stored = std::move(stored);
   store_.Attach(*added.stored, added.account);
   return info;
@@ -109,20 +128,26 @@ absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_
 absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const Handle& handle,
                                                 NewFactor factor) {
   const absl::Time now = WallNow();
-  // The memory of a refused or replaced version is freed after the lock.
+  // The memory and the file of a refused or replaced version are freed after the lock.
+  UnclaimedFile file = TakeFile(factor);
   std::shared_ptr<CachedVersion> next = MakeVersion(std::move(factor));
   ChargedMemory freed;
   MutexLock lock(&store_.mutex());
   CacheMiss miss;
   CROUT_ASSIGN_OR_RETURN(Entry * entry, Find(tenant, handle, now, &miss));
+  if (entry->stored->durable && !next->durable) {
+    return absl::InternalError("the next version of a durable factor has no file");
+  }
   next->handle = handle;
-  next->version = entry->stored->version + 1;
+  if (!next->durable) next->version = ++entry->last_version;
+  if (next->version < entry->stored->version) return Info(*entry, *next, now);
   next->pinned = entry->stored->pinned;
   if (next->pinned) {
     CROUT_RETURN_IF_ERROR(store_.CheckPinnable(*next, entry->account, entry->stored.get()));
   }
   FactorInfo info = Info(*entry, *next, now);
   // Nothing can fail from here on.
+  next->file = file.Claim();
   entry->stored.swap(next);
   events_->OnEviction(next->memory->tier, CacheEviction::kReplaced);
   freed = store_.Detach(*next);
@@ -179,6 +204,7 @@ absl::StatusOr<FactorInfo> FactorCache::Renew(std::string_view tenant, const Han
     entry->lease_expire_time = lengthen ? std::max(end, entry->lease_expire_time) : end;
   });
   info.lease_expire_time = entry->LeaseEnd(now);
+  if (stored.file) files_->SetLeaseEnd(stored.file, info.lease_expire_time);
   return info;
 }
 
@@ -253,8 +279,13 @@ std::vector<ChargedMemory> FactorCache::SweepLostDevices() {
     MutexLock lock(&store_.mutex());
     const auto& lost = store_.MemoryOf(*slot).versions;
     freed.reserve(freed.size() + lost.size());
-    while (!lost.empty()) {
-      freed.push_back(RemoveEntry(*lost.front(), Removal::kDeviceLost));
+    for (auto next = lost.begin(); next != lost.end();) {
+      CachedVersion& version = **next++;  // RemoveEntry() and Rescue() unlink it.
+      if (TieredStore::IsLost(version)) {
+        freed.push_back(RemoveEntry(version, Removal::kDeviceLost));
+      } else if (auto parts = store_.Rescue(version)) {
+        freed.push_back(*std::move(parts));
+      }
     }
   }
   return freed;

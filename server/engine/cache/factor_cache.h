@@ -39,6 +39,7 @@
 #include "server/engine/cache/tiered_store.h"
 #include "server/engine/request.h"
 #include "server/engine/scheduling/device_pool.h"
+#include "server/engine/store/factor_store.h"
 
 namespace crout {
 
@@ -54,12 +55,21 @@ struct FactorInfo {
   std::string device;
   std::optional<int64_t> nnz;
   bool has_matrix = false;
-  bool pinned = false;  // protected from eviction
+  bool pinned = false;   // protected from eviction
+  bool durable = false;  // on disk
   Tier tier = Tier::kDevice;
   size_t bytes = 0;
   absl::Time create_time;
   absl::Time lease_expire_time;  // for a factor in use: as if the use ended now
   CallTimings timings;
+};
+
+// The file of a factor that is not yet in the cache.
+struct WrittenFactor {
+  Handle handle;
+  int64_t version = 1;
+  absl::Time create_time;  // of the handle
+  UnclaimedFile file;
 };
 
 // A factorization to be inserted into the cache.
@@ -72,6 +82,8 @@ struct NewFactor {
   std::shared_ptr<const IterationRecord> record;  // from ExtractRecord()
   std::optional<int64_t> nnz;
   CallTimings timings;
+  // Set by FactorCache::StoreForInsert() and StoreForReplace().
+  std::optional<WrittenFactor> written = std::nullopt;
 };
 
 // Thread-safe.
@@ -81,7 +93,7 @@ class FactorCache : private TieredStore::Owner {
  public:
   // Bytes charged for the entry itself and its names, in addition to its factor. Without this
   // charge, many small or empty factors could fill the memory uncounted.
-  static constexpr size_t kEntryBytes = size_t{4} << 10;
+  static constexpr size_t kEntryBytes = CachedVersion::kEntryBytes;
   // Bytes charged for a factor with this many bytes of storage.
   static constexpr size_t Charge(size_t storage_bytes) { return storage_bytes + kEntryBytes; }
 
@@ -126,9 +138,11 @@ class FactorCache : private TieredStore::Owner {
 
   // All arguments outlive the cache. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` counts each tenant's entries, and their bytes by
-  // tier; no other cache may use it. `max_pinned_bytes` is TieredStore's. Leases use WallNow().
+  // tier; no other cache may use it. `max_pinned_bytes` is TieredStore's. `files` may be null: the
+  // server then has no store. Leases use WallNow(). The files of factors remain when the cache
+  // ends.
   FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-              TenantLoads* loads, size_t max_pinned_bytes);
+              TenantLoads* loads, size_t max_pinned_bytes, FactorStore* files = nullptr);
   ~FactorCache() override;
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
@@ -138,7 +152,7 @@ class FactorCache : private TieredStore::Owner {
 
   // Adds a factor. Completes the claim of options.request_id, if there is one. Returns
   // RESOURCE_EXHAUSTED (reason PIN_LIMIT) if the factor may not be pinned (TieredStore::
-  // CheckPinnable).
+  // CheckPinnable). A durable factor requires StoreForInsert().
   absl::StatusOr<FactorInfo> Insert(NewFactor factor, const InsertOptions& options);
 
   // Returns the living factor of a request_id. If there is none, claims the id and returns nullopt.
@@ -150,9 +164,28 @@ class FactorCache : private TieredStore::Owner {
 
   // Stores the next version of a handle, atomically. Calls that have pinned the old version
   // continue to use it. A pinned handle stays pinned. Returns NOT_FOUND under the conditions of
-  // Acquire, and RESOURCE_EXHAUSTED like Insert.
+  // Acquire, and RESOURCE_EXHAUSTED like Insert. A durable handle requires StoreForReplace(); if
+  // the handle has a later version by now, the new version counts as replaced by that one.
   absl::StatusOr<FactorInfo> Replace(std::string_view tenant, const Handle& handle,
                                      NewFactor factor);
+
+  // Returns FAILED_PRECONDITION about `field` if the server has no store, and UNAVAILABLE (reason
+  // STORE_FAILED, with a retry delay) while the store refuses writes.
+  absl::Status CheckDurable(absl::string_view field) const;
+  // Writes the factor to a file, before Insert() with these options or before Replace(). Does
+  // nothing unless the options ask for a durable factor, or the handle has one. Blocks; call it
+  // without locks.
+  //
+  // Errors: UNAVAILABLE (reason STORE_FAILED, with a retry delay) if the disk failed;
+  // RESOURCE_EXHAUSTED (reason STORE_FULL, or MEMORY_EXHAUSTED for the copy in host memory);
+  // FAILED_PRECONDITION if the factor is usable only on its device. Replace() reports that a handle
+  // is gone.
+  absl::Status StoreForInsert(NewFactor& factor, const InsertOptions& options);
+  absl::Status StoreForReplace(NewFactor& factor, std::string_view tenant, const Handle& handle);
+  // Adds factors that the start of the store has found. Their leases start again. Files stay in the
+  // directory without an entry if no device is of the kind of the device that made the factor, or
+  // if memory is short.
+  void Restore(std::vector<FoundFactor> found);
 
   // Pins the current version of a handle, counts a hit or a miss, and marks the factor as used. A
   // factor in host memory whose device was fenced is assigned to a healthy device.
@@ -224,10 +257,19 @@ class FactorCache : private TieredStore::Owner {
   // versions that calls still use.
   TierStates tiers() const { return store_.tiers(); }
   size_t pinned_bytes() const { return store_.pinned_bytes(); }
+  // Returns nothing if the server has no store.
+  std::optional<StoreState> store_state() const {
+    return files_ == nullptr ? std::nullopt : std::optional(files_->state());
+  }
   size_t size() const;
 
  private:
   std::shared_ptr<CachedVersion> MakeVersion(NewFactor factor);
+  // Adds one factor of Restore(). Leaves the file in `found` if it returns an error: DATA_LOSS if
+  // the file is damaged, NOT_FOUND if the factor's life has ended.
+  absl::Status RestoreOne(FoundFactor& found);
+  // Writes `factor` to a file. `record` has its handle, its version and the fields of its entry.
+  absl::Status WriteFile(FactorRecord record, NewFactor& factor);
   // Returns the entry if the handle belongs to the tenant and is alive at `now`. Otherwise returns
   // NOT_FOUND and sets `*miss` to the cause. An entry that was lost with its device counts as
   // removed.
@@ -240,6 +282,8 @@ class FactorCache : private TieredStore::Owner {
   // TieredStore::Owner.
   void RemoveEnded(const DeviceSlot* slot) override;
   ChargedMemory RemoveEntry(const CachedVersion& version, Removal cause) noexcept override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex());
+  std::optional<FactorRecord> RecordOf(const CachedVersion& version) const override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex());
 
   // Removes a limited number of entries that have ended by `now`. Returns an empty vector if there
@@ -254,6 +298,7 @@ class FactorCache : private TieredStore::Owner {
   // Constant after construction.
   DevicePool* const pool_;
   CacheEvents* const events_;
+  FactorStore* const files_;  // may be null
   TieredStore store_;
   RequestIds request_ids_;  // its mutex is taken after the store's
   HandleTable handles_ ABSL_GUARDED_BY(store_.mutex());

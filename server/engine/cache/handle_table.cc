@@ -8,8 +8,9 @@
 namespace crout {
 
 HandleTable::Entry::Entry(const InsertOptions& options, TenantLoads::Account tenant_account,
-                          absl::Time now)
-    : tenant(options.tenant),
+                          absl::Time now, const Handle& new_handle)
+    : handle(new_handle),
+      tenant(options.tenant),
       name(options.name),
       request_id(options.request_id),
       listed(options.listed),

@@ -37,6 +37,7 @@ struct InsertOptions {
   absl::Duration life = absl::InfiniteDuration();  // maximum life of the factor, from now on
   bool listed = true;                              // List() includes the factor
   bool pin = false;                                // protect the factor from eviction
+  bool durable = false;                            // write the factor to a file
 };
 
 enum class Renewal : uint8_t { kReplace, kLengthen };
@@ -48,7 +49,8 @@ class HandleTable {
   // A lease has a length. It runs from the end of the last use, and does not end during a use. The
   // factor's life, counted from its creation, ends in any case.
   struct Entry {
-    Entry(const InsertOptions& options, TenantLoads::Account tenant_account, absl::Time now);
+    Entry(const InsertOptions& options, TenantLoads::Account tenant_account, absl::Time now,
+          const Handle& new_handle = Handle::Random());
 
     // Returns the time at which the entry ends, unless a use begins or ends earlier.
     absl::Time end() const { return uses > 0 ? life_end : lease_expire_time; }
@@ -59,7 +61,7 @@ class HandleTable {
       return uses > 0 ? LeaseFrom(now) : lease_expire_time;
     }
 
-    const Handle handle = Handle::Random();
+    const Handle handle;
     const std::string tenant;
     const std::string name;
     const std::string request_id;
@@ -70,6 +72,7 @@ class HandleTable {
     absl::Duration lease;          // length of the lease
     absl::Time lease_expire_time;  // no later than life_end
     int uses = 0;                  // pins of the current version and of older versions
+    int64_t last_version = 1;      // largest number that a version of the factor has received
     std::shared_ptr<CachedVersion> stored;
     TenantLoads::Account account;  // counts the entry, if it is listed, and the bytes of `stored`
     Tombstones tombstone = Tombstones::Make(handle, tenant);

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One memory that holds cached factors: the memory of a device, or host memory.
+// One memory that holds cached factors: the memory of a device, host memory, or the store.
 #ifndef CROUT_SERVER_ENGINE_CACHE_TIER_MEMORY_H_
 #define CROUT_SERVER_ENGINE_CACHE_TIER_MEMORY_H_
 
 #include <cstddef>
-#include <functional>
 #include <list>
+#include <memory>
 
-#include "absl/status/statusor.h"
-#include "kernels/execution_context.h"
-#include "kernels/factor_parts.h"
 #include "kernels/util/mutex.h"
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/cache_events.h"
 #include "server/engine/cache/tenant_share.h"
+#include "server/engine/cache/tier_copier.h"
 #include "server/engine/scheduling/device_pool.h"
 
 namespace crout {
@@ -29,11 +27,8 @@ struct TierMemory {
   MemoryBudget* budget = nullptr;
   // Idle versions move to this memory under memory pressure; null: they are dropped.
   TierMemory* below = nullptr;
-  // Copies the parts of a version from a memory above to this one. Unset for a device.
-  std::function<absl::StatusOr<FactorParts>(const CachedVersion& from)> copy_in;
-  // Copies parts from this memory to the device of the context. Unset for a device.
-  std::function<absl::StatusOr<FactorParts>(ExecutionContext& context, const FactorParts& from)>
-      copy_out;
+  // Copies versions into this memory and out of it. Null for a device.
+  std::unique_ptr<TierCopier> copier;
 
   // Held by the call that evicts from this memory. Another call then waits for the memory that is
   // being freed, instead of finding nothing idle. Lock order: this mutex, `below->pressure`, the

@@ -2,18 +2,12 @@
 
 #include "server/engine/cache/tiered_store.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/util/allocation.h"
-#include "kernels/util/failpoint.h"
 #include "kernels/util/status_macros.h"
-#include "kernels/util/stopwatch.h"
 #include "server/engine/cache/cached_version.h"
 #include "server/engine/cache/memory_shares.h"
 #include "server/engine/error.h"
@@ -23,9 +17,10 @@ namespace {
 
 constexpr double kShortestMemoryRetrySeconds = 0.1;
 
-// Describes a request for which `room` is too small.
-absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryBudget& budget,
-                             const ShareRoom& room) {
+}  // namespace
+
+absl::Status TieredStore::ExhaustedStatus(const DeviceSlot* slot, size_t bytes,
+                                          const MemoryBudget& budget, const ShareRoom& room) {
   const std::string need =
       absl::StrCat("the job needs ", bytes, " bytes of ",
                    slot != nullptr ? slot->device->info().name : std::string("host"), " memory");
@@ -49,35 +44,19 @@ absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes, const MemoryB
   return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, delay));
 }
 
-// Returns the XXH3 hash of parts in host memory, to detect corruption. The hash of each part is
-// seeded with the hash of the parts before it.
-uint64_t PartsChecksum(const FactorParts& parts) {
-  uint64_t hash = 0;
-  for (const FactorPart& part : parts) {
-    hash = XXH3_64bits_withSeed(part.buffer.data(), part.buffer.size(), hash);
-  }
-  return hash;
-}
-
-}  // namespace
-
 TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         TenantLoads* loads, Owner* owner, size_t max_pinned_bytes)
+                         TenantLoads* loads, Owner* owner, size_t max_pinned_bytes,
+                         FactorStore* files)
     : pool_(pool),
       events_(events),
       loads_(loads),
       owner_(owner),
-      memories_(pool->slots().size() + 1),
+      memories_(pool->slots().size() + (files != nullptr ? 2 : 1)),
       max_pinned_bytes_(max_pinned_bytes) {
   for (size_t i = 0; i < memories_.size(); ++i) memories_[i].index = i;
   host().tier = Tier::kHost;
   host().budget = &pool->host_budget();
-  host().copy_in = [host_memory](const CachedVersion& from) {
-    DeviceSlot& slot = *from.slot;
-    MutexLock lock(&slot.transfer_mutex);
-    return CopyToHost(*slot.transfer_context, from.factorization.parts, *host_memory);
-  };
-  host().copy_out = CopyToDevice;
+  host().copier = std::make_unique<HostCopier>(host_memory);
   for (const auto& slot : pool->slots()) {
     if (slot->on_host()) continue;
     TierMemory& memory = MemoryOf(*slot);
@@ -85,16 +64,26 @@ TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEve
     memory.budget = slot->budget;
     memory.below = &host();
   }
-  if (max_pinned_bytes_ > 0) return;
-  for (const TierMemory& memory : memories_) {
-    if (memory.budget != nullptr) max_pinned_bytes_ += memory.budget->limit() / 4;
+  if (max_pinned_bytes_ == 0) {
+    for (const TierMemory& memory : memories_) {
+      if (memory.budget != nullptr) max_pinned_bytes_ += memory.budget->limit() / 4;
+    }
   }
+  if (files == nullptr) return;
+  file_memory().tier = Tier::kStore;
+  file_memory().budget = &files->budget();
+  file_memory().copier = std::make_unique<StoreCopier>(
+      files, host_memory,
+      [this](size_t bytes, std::string_view tenant) { return ReserveOnHost(bytes, tenant); });
+  host().below = &file_memory();
 }
 
 TieredStore::~TieredStore() {
   for (TierMemory& memory : memories_) {
     while (EndKeptMemory(memory, /*all=*/true) != nullptr) {
     }
+    // Files that are being removed count for tenants until they are gone.
+    if (memory.copier != nullptr) memory.copier->AwaitFreed();
   }
 }
 
@@ -142,7 +131,7 @@ void TieredStore::CountPinned(const CachedVersion& version, int sign) noexcept {
 
 bool TieredStore::IsLost(const CachedVersion& version) {
   const DeviceSlot* const slot = version.memory->slot;
-  return slot != nullptr && !slot->device->healthy();
+  return slot != nullptr && !slot->device->healthy() && !version.file;
 }
 
 void TieredStore::Attach(CachedVersion& version, TenantLoads::Account& account) noexcept {
@@ -194,6 +183,7 @@ void TieredStore::AddToMemory(CachedVersion& version) noexcept {
   memory.bytes += version.bytes;
   ShareOf(version).cached_bytes += version.bytes;
   version.account->AddBytes(memory.tier, static_cast<int64_t>(version.bytes));
+  if (version.file) bytes_beside_files_ += version.bytes_beside_file;
   CountPinned(version, +1);
 }
 
@@ -205,6 +195,7 @@ void TieredStore::RemoveFromMemory(CachedVersion& version) noexcept {
   memory.bytes -= version.bytes;
   ShareOf(version).cached_bytes -= version.bytes;
   version.account->AddBytes(memory.tier, -static_cast<int64_t>(version.bytes));
+  if (version.file) bytes_beside_files_ -= version.bytes_beside_file;
 }
 
 void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& copy) noexcept {
@@ -212,6 +203,13 @@ void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& co
   if (attached) RemoveFromMemory(version);
   std::swap(version.reservation, copy.reservation);
   std::swap(version.factorization.parts, copy.parts);
+  version.checksum = copy.checksum;
+  if (to.tier == Tier::kStore) {
+    version.reservation = copy.reservation.Split(CachedVersion::kEntryBytes);
+    if (copy.file) version.file = copy.file.Claim();
+  } else if (!version.durable) {
+    copy.file = UnclaimedFile(std::move(version.file));
+  }
   version.memory = &to;
   if (attached) AddToMemory(version);
 }
@@ -223,10 +221,12 @@ ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
     return {.slot = version.memory->slot,
             .reservation = std::move(version.reservation),
             .parts = std::move(version.factorization.parts),
+            .checksum = 0,
+            .file = UnclaimedFile(std::move(version.file)),
             .record = RemoveRecord(version)};
   }
-  if (version.pinned) return {};
   TierMemory& memory = *version.memory;
+  if (version.pinned || (version.durable && memory.tier == Tier::kStore)) return {};
   TenantShare& share = ShareOf(version);
   share.Reorder(memory.evictable, [&] {
     version.idle.Link(share.idle);
@@ -349,127 +349,6 @@ absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(
   victim.moving = true;
   victim.used_while_moving = false;
   return victim.shared_from_this();
-}
-
-void TieredStore::EndKeeping() {
-  for (TierMemory& memory : memories_) {
-    std::shared_ptr<ReservationOwner> ended;  // destroyed after the lock is released
-    do {
-      MutexLock lock(&mutex_);
-      ended = EndKeptMemory(memory, /*all=*/false);
-    } while (ended != nullptr);
-  }
-}
-
-void TieredStore::Drop(const std::shared_ptr<CachedVersion>& victim) {
-  ChargedMemory freed;
-  MutexLock lock(&mutex_);
-  victim->moving = false;
-  // If it was detached in the meantime, only its bytes remain to be freed.
-  const bool idle = victim->account != nullptr && !victim->used_while_moving;
-  freed = idle ? owner_->RemoveEntry(*victim, Removal::kEvicted) : ReleaseIfUnused(*victim);
-}
-
-void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below) {
-  ChargedMemory copy;  // After Move(), the parts from the memory above.
-  uint64_t checksum = 0;
-  const absl::Status copied =
-      CatchBadAlloc([&] { return CopyBelow(*victim, below, &copy, &checksum); });
-
-  ChargedMemory freed;
-  MutexLock lock(&mutex_);
-  victim->moving = false;
-  const bool idle = victim->account != nullptr && !victim->used_while_moving;
-  if (idle && !copied.ok()) {
-    const bool lost = IsLost(*victim);
-    freed = owner_->RemoveEntry(*victim, lost ? Removal::kDeviceLost : Removal::kEvicted);
-    return;
-  }
-  if (idle) {
-    events_->OnEviction(victim->memory->tier, CacheEviction::kPressure);
-    Move(*victim, below, copy);
-    victim->checksum = checksum;
-    victim->resident = false;
-  }
-  freed = ReleaseIfUnused(*victim);
-}
-
-absl::Status TieredStore::CopyBelow(const CachedVersion& from, TierMemory& below, ChargedMemory* to,
-                                    uint64_t* checksum) {
-  if (from.factorization.parts.is_fixed()) {  // checked before other factors make room for the copy
-    return absl::FailedPreconditionError(
-        "this factor cannot be copied: it is usable only on its device");
-  }
-  std::string tenant;
-  {
-    MutexLock lock(&mutex_);
-    if (from.account == nullptr) return absl::CancelledError("the factor was removed");
-    tenant = from.account->tenant();
-  }
-  CROUT_ASSIGN_OR_RETURN(to->reservation, Reserve(below.slot, below, from.bytes,
-                                                  OwnerOf(below, tenant, /*for_copy=*/true)));
-  CROUT_ASSIGN_OR_RETURN(to->parts, below.copy_in(from));
-  *checksum = PartsChecksum(to->parts);
-  return absl::OkStatus();
-}
-
-bool TieredStore::IsResident(const CachedVersion& version) const {
-  MutexLock lock(&mutex_);
-  return version.resident;
-}
-
-absl::StatusOr<const Factorization*> TieredStore::MakeResident(CachedVersion& version,
-                                                               ExecutionContext& context,
-                                                               Reservation reservation,
-                                                               bool* promoted) {
-  *promoted = false;
-  // The caller's pin keeps a resident version where it is.
-  if (IsResident(version)) return &version.factorization;
-  MutexLock promotion(&version.promotion);
-  if (IsResident(version)) return &version.factorization;
-  if (reservation.bytes() < version.bytes) {
-    return ExhaustedStatus(version.slot, version.bytes, *version.slot->budget, /*room=*/{});
-  }
-  Stopwatch stopwatch;
-  CROUT_RETURN_IF_ERROR(CheckHostCopy(version));
-  ChargedMemory charged;
-  CROUT_ASSIGN_OR_RETURN(charged.parts,
-                         version.memory->copy_out(context, version.factorization.parts));
-  reservation.Shrink(version.bytes);
-  charged.reservation = std::move(reservation);
-  {
-    MutexLock lock(&mutex_);
-    Move(version, MemoryOf(*version.slot), charged);
-    version.resident = true;
-  }
-  events_->OnPromotion(stopwatch.Lap());
-  *promoted = true;
-  return &version.factorization;
-}
-
-absl::StatusOr<bool> TieredStore::ReadIfOnHost(CachedVersion& version, ReadParts read) {
-  MutexLock promotion(&version.promotion);
-  if (IsResident(version)) return false;
-  CROUT_RETURN_IF_ERROR(CheckHostCopy(version));
-  CROUT_RETURN_IF_ERROR(read(version.factorization.parts));
-  return true;
-}
-
-absl::Status TieredStore::CheckHostCopy(CachedVersion& version) {
-  const FactorParts& parts = version.factorization.parts;
-  for (const FactorPart& part : parts) {
-    CROUT_RETURN_IF_ERROR(Failpoint("cache.host_copy", {part.buffer.data(), part.buffer.size()}));
-  }
-  if (PartsChecksum(parts) == version.checksum) return absl::OkStatus();
-  {
-    MutexLock lock(&mutex_);
-    // The caller's pin keeps the memory, so there is none to free.
-    if (version.account != nullptr) owner_->RemoveEntry(version, Removal::kDataLoss);
-  }
-  return WithReason(
-      absl::DataLossError(
-          "the stored copy of the factor is corrupt and was dropped. Factor the matrix again"),
-      kReasonDataLoss);
 }
 
 size_t TieredStore::pinned_bytes() const {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The memory of cached factors: one tier in the memory of each device, and one in host memory.
-// Under memory pressure, the store evicts idle versions. A version on a device moves to host
-// memory, or is dropped if it is usable only on its device. A version in host memory is dropped.
-// Versions in use stay where they are. A version in host memory moves back to its device when a
-// call needs it there.
+// The memory of cached factors: one tier in the memory of each device, one in host memory, and one
+// in files if the server has a store. Under pressure, idle versions are evicted. A version on a
+// device moves to host memory, or is dropped if it is usable only on its device. A version in host
+// memory moves to a file, or is dropped if that is not possible. A version in a file is dropped.
+// Durable versions always have a file and are not dropped. Versions in use stay where they are. A
+// version that is not on its device moves back when a call needs it there.
 //
 // Each tenant has a share of each memory (memory_shares.h). Eviction takes from the tenant furthest
 // above its share, least recently used versions first. The requested bytes count for the tenant
@@ -18,6 +19,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "absl/base/thread_annotations.h"
@@ -29,25 +31,15 @@
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/cache_events.h"
 #include "server/engine/cache/cached_version.h"
+#include "server/engine/cache/charged_memory.h"
 #include "server/engine/cache/memory_shares.h"
 #include "server/engine/cache/removal.h"
 #include "server/engine/cache/tenant_loads.h"
+#include "server/engine/cache/tier_copier.h"
 #include "server/engine/cache/tier_memory.h"
 #include "server/engine/scheduling/device_pool.h"
 
 namespace crout {
-
-// Memory with its reservation. Members are destroyed in reverse order, so that the memory is freed
-// before the budget counts it as free.
-struct ChargedMemory {
-  // The version of a removed entry. Its analysis has a reservation, whose owner locks the mutex of
-  // the store.
-  std::shared_ptr<const CachedVersion> version = nullptr;
-  DeviceSlot* slot = nullptr;  // device of the memory; null: not the memory of a device
-  Reservation reservation;
-  FactorParts parts;
-  std::shared_ptr<const IterationRecord> record;
-};
 
 // Thread-safe. No operation visits more versions than it returns, moves or removes. A reservation
 // also visits the shares of tenants that exceed theirs.
@@ -63,13 +55,17 @@ class TieredStore {
     // Removes the entry of a version and detaches the version. Called with mutex() held. Returns
     // the result of Detach().
     virtual ChargedMemory RemoveEntry(const CachedVersion& version, Removal cause) noexcept = 0;
+    // Describes an attached version for its file. Returns nullopt for an internal entry. Called
+    // with mutex() held.
+    virtual std::optional<FactorRecord> RecordOf(const CachedVersion& version) const = 0;
   };
 
   // All arguments outlive the store. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` holds the shares of the tenants; no other store may
-  // use it. `max_pinned_bytes` limits the pinned bytes of one tenant; 0: a quarter of all budgets.
+  // use it. `max_pinned_bytes` limits the pinned bytes of one tenant; 0: a quarter of all memory
+  // budgets. `files` may be null: evicted versions are then not written to files.
   TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-              TenantLoads* loads, Owner* owner, size_t max_pinned_bytes);
+              TenantLoads* loads, Owner* owner, size_t max_pinned_bytes, FactorStore* files);
   ~TieredStore();
   TieredStore(const TieredStore&) = delete;  // Its mutex guards other objects.
   TieredStore& operator=(const TieredStore&) = delete;
@@ -95,8 +91,19 @@ class TieredStore {
   // Requires CheckPinnable().
   void SetPinned(CachedVersion& version, bool pinned) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns true if the version was lost with its device.
+  // Returns true if the version was lost with its device. A version with a file is not lost.
   static bool IsLost(const CachedVersion& version);
+  // Replaces the parts of a version whose device is fenced by its file, if it has one and no pin.
+  // Returns the parts.
+  std::optional<ChargedMemory> Rescue(CachedVersion& version) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Writes a factor to a file before it is attached as a durable version. Blocks. Errors are those
+  // of FactorCache::StoreForInsert().
+  absl::StatusOr<UnclaimedFile> WriteFile(const FactorRecord& record, DeviceSlot& slot,
+                                          const FactorParts& parts);
+  // Returns the memory of versions in files. Requires that there are files.
+  TierMemory& file_memory() { return memories_.back(); }
 
   // Opens an account of a tenant for Attach(); an empty name gives an account of no tenant. Throws
   // std::bad_alloc if the system is out of memory, and then changes nothing.
@@ -147,6 +154,10 @@ class TieredStore {
   std::shared_ptr<ReservationOwner> OwnerOnHost(std::string_view tenant) {
     return OwnerOf(host(), tenant);
   }
+  // Returns the owner of a tenant's files. Requires that there are files.
+  std::shared_ptr<ReservationOwner> OwnerOfFiles(std::string_view tenant) {
+    return OwnerOf(file_memory(), tenant);
+  }
   // Ends the keeping of memory for tenants that have not needed it for a while. Call it every
   // second.
   void EndKeeping();
@@ -159,7 +170,7 @@ class TieredStore {
                                                     ExecutionContext& context,
                                                     Reservation reservation, bool* promoted);
   // Reads the parts, as FactorCache::Pin::ReadOnHost() documents. Requires a pin of the version.
-  using ReadParts = absl::FunctionRef<absl::Status(const FactorParts& parts)>;
+  using ReadParts = TierCopier::ReadParts;
   absl::StatusOr<bool> ReadIfOnHost(CachedVersion& version, ReadParts read);
 
   // Returns the number and the bytes of the attached versions.
@@ -168,6 +179,10 @@ class TieredStore {
   size_t pinned_bytes() const;
 
  private:
+  // Describes a request for which `room` is too small.
+  static absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes,
+                                      const MemoryBudget& budget, const ShareRoom& room);
+
   // Index in memories_ of the memory of the slot's device.
   static size_t IndexOf(const DeviceSlot& slot) {
     return slot.on_host() ? 0 : static_cast<size_t>(slot.index) + 1;
@@ -185,6 +200,7 @@ class TieredStore {
   void AddToMemory(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFromMemory(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the version to the memory `to`. Exchanges its reservation and parts with those of `copy`.
+  // Takes the file of `copy`, or gives it the file that the version no longer needs.
   void Move(CachedVersion& version, TierMemory& to, ChargedMemory& copy) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Call it after the pins, the account or the memory of a version have changed. Lists the version
@@ -224,18 +240,25 @@ class TieredStore {
   // Moves a selected version to the memory `below`, unless it was used in the meantime. Removes its
   // entry if the copy fails.
   void Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below);
-  absl::Status CopyBelow(const CachedVersion& from, TierMemory& below, ChargedMemory* to,
-                         uint64_t* checksum) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Verifies the checksum of a host copy. On a mismatch, drops the factor and returns DATA_LOSS.
-  // Requires the mutex `promotion` of the version.
-  absl::Status CheckHostCopy(CachedVersion& version);
+  absl::StatusOr<ChargedMemory> CopyBelow(CachedVersion& from, TierMemory& below)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns RESOURCE_EXHAUSTED if versions in files would keep too much host memory charged with
+  // `bytes` more.
+  absl::Status CheckBytesBesideFiles(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Calls `copy` for a version that is not on its device. If the copy in host memory is corrupt and
+  // the version has a file, calls it again for the file. Drops the factor if no copy is intact, and
+  // returns DATA_LOSS. Requires the mutex `promotion` of the version.
+  absl::Status FromCopy(
+      CachedVersion& version,
+      absl::FunctionRef<absl::Status(TierCopier& copier, std::string_view tenant)> copy)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Constant after construction.
   DevicePool* const pool_;
   CacheEvents* const events_;
   TenantLoads* const loads_;
   Owner* const owner_;
-  // Host memory, then the memory of each device.
+  // Host memory, then the memory of each device, then the files if there are any.
   std::deque<TierMemory> memories_;
   size_t max_pinned_bytes_;
 
@@ -244,6 +267,8 @@ class TieredStore {
   std::list<CachedVersion*> records_ ABSL_GUARDED_BY(mutex_);
   size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them
   size_t pinned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Sum of bytes_beside_file of the attached versions with files.
+  size_t bytes_beside_files_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace crout

@@ -146,6 +146,13 @@ void Series::UpdateModel(const SeriesAnswer& answer) {
   }
 }
 
+absl::Status Series::WriteFile(SeriesAnswer& answer) {
+  if (!factor_ || !answer.factor || answer.factor->factorization.summary.info > 0) {
+    return absl::OkStatus();
+  }
+  return engine_.cache.StoreForReplace(*answer.factor, insert_.tenant, *factor_);
+}
+
 absl::StatusOr<FactorInfo> Series::StoreFactor(NewFactor factor) {
   if (factor.factorization.summary.info > 0) {
     FactorInfo dropped = DescribeDropped(std::move(factor));
@@ -156,6 +163,7 @@ absl::StatusOr<FactorInfo> Series::StoreFactor(NewFactor factor) {
   if (factor_ && engine_.cache.Describe(insert_.tenant, *factor_).ok()) {
     return engine_.cache.Replace(insert_.tenant, *factor_, std::move(factor));
   }
+  factor.written.reset();  // the file of the released factor
   CROUT_ASSIGN_OR_RETURN(FactorInfo info, engine_.cache.Insert(std::move(factor), insert_));
   factor_ = info.handle;
   return info;

@@ -33,8 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::string_view kSuffix = ".safetensors";
-// Delay between a failed write and the next attempt.
-constexpr auto kRetryDelay = std::chrono::seconds(30);
 // Most calls that may wait for the threads of the store. Further writes are refused.
 constexpr size_t kMaxWaiting = 64;
 // Most scheduled tasks. Further ends of leases are not recorded.
@@ -154,7 +152,8 @@ absl::StatusOr<std::unique_ptr<FactorStore>> FactorStore::Open(const FactorStore
     max_bytes /= 2;
   }
   CROUT_RETURN_IF_ERROR(SyncDirectory(directory));
-  CROUT_RETURN_IF_ERROR(SyncDirectory(fs::path(directory).parent_path()));
+  // The name of the directory itself. It usually existed before, and its parent may be unreadable.
+  SyncDirectory(fs::absolute(directory).parent_path()).IgnoreError();
   std::unique_ptr<FactorStore> store(new FactorStore(options, std::move(lock), max_bytes));
   CROUT_RETURN_IF_ERROR(store->Scan(found));
   return store;
@@ -406,12 +405,14 @@ void FactorStore::DiscardNow(StoredFile file) noexcept {
   } else if (!removed) {
     ++unusable_;
   }
-  MutexLock lock(&mutex_);
+  // The owner's functions are called without the mutex.
   if (removed) {
     file.reservation_.Release();
   } else {
-    set_aside_.Absorb(std::move(file.reservation_));
+    file.reservation_.SetOwner(nullptr);
   }
+  MutexLock lock(&mutex_);
+  set_aside_.Absorb(std::move(file.reservation_));
   if (--discarding_ == 0) discarded_.SignalAll();
 }
 
@@ -426,13 +427,17 @@ void FactorStore::SetAside(StoredFile file) {
   set_aside_.Absorb(std::move(file.reservation_));
 }
 
-void FactorStore::SetLeaseEnd(const StoredFile& file, absl::Time end) {
+void FactorStore::SetLeaseEnd(const StoredFile& file, absl::Time end) noexcept {
   if (!file || threads_.waiting() >= kMaxScheduled) return;
-  threads_.Schedule([path = PathOf(file.name_), end] { SetModificationTime(path, end); });
+  AbandonOnBadAlloc([&] {
+    threads_.Schedule([path = PathOf(file.name_), end] { SetModificationTime(path, end); });
+  });
 }
 
-FactorStoreState FactorStore::state() const {
-  FactorStoreState state;
+StoreState FactorStore::state() const {
+  StoreState state;
+  state.limit_bytes = static_cast<int64_t>(budget_.limit());
+  state.used_bytes = static_cast<int64_t>(budget_.reserved());
   state.quarantined = quarantined_;
   state.unusable = unusable_;
   state.written_bytes = written_bytes_;

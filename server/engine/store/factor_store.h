@@ -36,6 +36,7 @@
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/store/factor_file.h"
 #include "server/engine/store/factor_record.h"
+#include "server/engine/store/store_state.h"
 
 namespace crout {
 
@@ -57,6 +58,10 @@ class StoredFile {
 
   explicit operator bool() const { return !name_.empty(); }
   size_t bytes() const { return reservation_.bytes(); }
+  // Counts the bytes for `owner` from now on.
+  void SetOwner(std::shared_ptr<ReservationOwner> owner) noexcept {
+    reservation_.SetOwner(std::move(owner));
+  }
   // Marks the file as damaged. Discard() then moves it to the quarantine.
   void MarkDamaged() { damaged_ = true; }
   // Removes the file and returns its bytes to the budget, or moves it to the quarantine if it is
@@ -114,21 +119,13 @@ struct FactorStoreOptions {
   int threads = 2;  // concurrent reads and writes
 };
 
-struct FactorStoreState {
-  bool degraded = false;
-  std::string reason;         // the last failed write; empty unless degraded
-  int64_t quarantined = 0;    // damaged files in the quarantine
-  int64_t unusable = 0;       // other files that are charged but hold no usable factor
-  int64_t written_bytes = 0;  // since the start, of completed files
-  int64_t read_bytes = 0;     // since the start, of parts
-  int64_t failed_writes = 0;  // since the start
-  int64_t failed_reads = 0;   // since the start; damaged files do not count
-};
-
 // Thread-safe. Outlives its files. Read and write calls run on the threads of the store and block
 // until they are done; call them without locks.
 class FactorStore {
  public:
+  // Delay between a failed write and the next attempt.
+  static constexpr std::chrono::seconds kRetryDelay{30};
+
   // Creates missing folders, locks the directory, removes unfinished files and reads the headers of
   // all others. `found` has the newest version of each factor. Older versions are removed. Damaged
   // files move to the quarantine. Files of another format stay and are charged.
@@ -167,9 +164,9 @@ class FactorStore {
   void SetAside(StoredFile file);
   // Records the end of the lease for the next start. Does not block: a thread of the store does the
   // work.
-  void SetLeaseEnd(const StoredFile& file, absl::Time end);
+  void SetLeaseEnd(const StoredFile& file, absl::Time end) noexcept;
 
-  FactorStoreState state() const;
+  StoreState state() const;
 
  private:
   friend class StoredFile;

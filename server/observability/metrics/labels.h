@@ -124,7 +124,7 @@ inline constexpr std::array<std::string_view, 5> kSeriesOutcomeNames = {
 inline constexpr std::array<std::string_view, 2> kSeriesFactorNames = {"old", "new"};
 
 // Label `tier`, indexed by the cache's Tier.
-inline constexpr std::array<std::string_view, 2> kCacheTierNames = {"device", "host"};
+inline constexpr std::array<std::string_view, 3> kCacheTierNames = {"device", "host", "store"};
 
 // Label `reason` of crout_cache_misses_total: CacheMiss.
 inline constexpr std::array<std::string_view, 8> kCacheMissNames = {

@@ -8,7 +8,9 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "crout_version.h"
@@ -16,6 +18,7 @@
 #include "kernels/jobs/solve.h"
 #include "server/observability/metrics/lazy_histogram.h"
 #include "server/observability/metrics/process_metrics.h"
+#include "server/observability/metrics/store_metrics.h"
 
 namespace crout {
 namespace {
@@ -405,16 +408,12 @@ void Metrics::SetStateSource(StateSource source) {
   source_ = std::move(source);
 }
 
-std::vector<NamedGpu> Metrics::RefreshGauges() const {
-  std::vector<NamedGpu> gpus;
+ServerState Metrics::RefreshGauges() const {
   MutexLock lock(&source_mutex_);
-  if (!source_) return gpus;
-  const ServerState state = source_();
+  if (!source_) return {};
+  ServerState state = source_();
   for (size_t i = 0; i < std::min(devices_.size(), state.devices.size()); ++i) {
     devices_[i]->Set(state.devices[i]);
-    if (state.devices[i].gpu.has_value()) {
-      gpus.push_back({device_names_[i], *state.devices[i].gpu});
-    }
   }
   for (size_t tier = 0; tier < state.cache.size(); ++tier) {
     cache_entries_[tier]->Set(static_cast<double>(state.cache[tier].entries));
@@ -434,18 +433,22 @@ std::vector<NamedGpu> Metrics::RefreshGauges() const {
   for (size_t i = 0; i < traces_dropped_.size(); ++i) {
     SetTotal(traces_dropped_[i], state.traces_dropped[i]);
   }
-  return gpus;
+  return state;
 }
 
 std::string Metrics::Scrape() const {
-  const std::vector<NamedGpu> gpus = RefreshGauges();
+  const ServerState state = RefreshGauges();
+  std::vector<NamedGpu> gpus;
+  for (size_t i = 0; i < std::min(devices_.size(), state.devices.size()); ++i) {
+    if (state.devices[i].gpu) gpus.push_back({device_names_[i], *state.devices[i].gpu});
+  }
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
-  for (prometheus::MetricFamily& family : GpuFamilies(gpus)) {
-    families.push_back(std::move(family));
-  }
-  for (prometheus::MetricFamily& family : ProcessFamilies()) {
-    families.push_back(std::move(family));
-  }
+  const auto append = [&](std::vector<prometheus::MetricFamily> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(families));
+  };
+  append(GpuFamilies(gpus));
+  append(ProcessFamilies());
+  if (state.store) append(StoreFamilies(*state.store));
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -180,9 +180,8 @@ class Metrics : public CacheEvents {
   void RegisterCache();
   void RegisterFiles();
   void RegisterProcess(const std::string& cuda);
-  // Updates the gauges from the state source. Returns the readings of the GPUs, which have no
-  // gauges.
-  std::vector<NamedGpu> RefreshGauges() const;
+  // Updates the gauges from the state source. Returns the state, parts of which have no gauges.
+  ServerState RefreshGauges() const;
 
   // Constant after construction.
   std::unique_ptr<prometheus::Registry> registry_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/engine/cache/cache_events.h"
+#include "server/engine/store/store_state.h"
 #include "server/observability/gpu/nvml.h"
 #include "server/observability/metrics/labels.h"
 
@@ -38,6 +39,7 @@ struct ServerState {
   std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
   TierStates cache;
   size_t pinned_bytes = 0;           // size of the pinned factors
+  std::optional<StoreState> store;   // unset: the server has no store
   int64_t host_memory_limit = 0;     // host budget, in bytes
   int64_t host_memory_reserved = 0;  // reserved by jobs, factors, text and replies
   int64_t call_memory_limit = 0;     // memory for the calls themselves, in bytes

@@ -202,8 +202,10 @@ void WriteCache(const StatusView& view, HtmlWriter& page) {
   page.Element("h2", "Cache and memory");
   BeginTable({"Factors in", "#Number", "#Bytes"}, page);
   for (size_t tier = 0; tier < view.state.cache.size(); ++tier) {
+    const bool in_files = tier == static_cast<size_t>(Tier::kStore);
+    if (in_files && !view.state.store) continue;
     page.Open("tr");
-    TextCell(absl::StrCat(std::string(kCacheTierNames[tier]), " memory"), page);
+    TextCell(absl::StrCat(std::string(kCacheTierNames[tier]), in_files ? "" : " memory"), page);
     NumberCell(Count(view.state.cache[tier].entries), page);
     NumberCell(Bytes(view.state.cache[tier].bytes), page);
     page.Close();
@@ -217,6 +219,7 @@ void WriteCache(const StatusView& view, HtmlWriter& page) {
   const ServerState& state = view.state;
   MemoryMeter("Host budget", state.host_memory_reserved, state.host_memory_limit, page);
   MemoryMeter("Call memory", state.call_memory_reserved, state.call_memory_limit, page);
+  if (state.store) MemoryMeter("Store", state.store->used_bytes, state.store->limit_bytes, page);
   page.Close();
 }
 

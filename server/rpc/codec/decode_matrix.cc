@@ -210,7 +210,8 @@ absl::StatusOr<InsertOptions> DecodeCacheOptions(const v1::CacheOptions& options
                         .request_id = options.request_id(),
                         .lease = absl::ZeroDuration(),
                         .life = limits.max_life,
-                        .pin = options.pin()};
+                        .pin = options.pin(),
+                        .durable = options.durable()};
   CROUT_ASSIGN_OR_RETURN(decoded.lease, DecodeLease(options.lease(), "cache.lease", limits));
   return decoded;
 }

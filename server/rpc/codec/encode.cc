@@ -15,13 +15,26 @@ namespace {
 // Maximum number of iteration counts of one kind in a reply. Far below the size limit of a message.
 constexpr size_t kMaxCounts = 16384;
 
+v1::Tier EncodeTier(Tier tier) {
+  switch (tier) {
+    case Tier::kDevice:
+      return v1::TIER_DEVICE;
+    case Tier::kHost:
+      return v1::TIER_HOST;
+    case Tier::kStore:
+      return v1::TIER_STORE;
+  }
+  return v1::TIER_UNSPECIFIED;
+}
+
 // Sets the fields that only a cached factor has.
 void EncodeCached(const FactorInfo& info, v1::Factor* factor) {
   factor->set_handle(info.handle.ToString());
   factor->set_name(info.name);
   factor->set_has_matrix(info.has_matrix);
   factor->set_pinned(info.pinned);
-  factor->set_tier(info.tier == Tier::kDevice ? v1::TIER_DEVICE : v1::TIER_HOST);
+  factor->set_durable(info.durable);
+  factor->set_tier(EncodeTier(info.tier));
   factor->set_bytes(static_cast<int64_t>(info.bytes));
   *factor->mutable_create_time() = EncodeTime(info.create_time);
   *factor->mutable_lease_expire_time() = EncodeTime(info.lease_expire_time);

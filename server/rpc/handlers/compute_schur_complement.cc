@@ -37,6 +37,9 @@ class SchurHandler final
     }
     CROUT_ASSIGN_OR_RETURN(insert_,
                            DecodeCacheOptions(header.cache(), call_.tenant(), core.limits));
+    if (insert_.durable) {
+      CROUT_RETURN_IF_ERROR(core.engine.cache.CheckDurable("cache.durable"));
+    }
     SchurRequest request;
     CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "matrix"));
     CROUT_ASSIGN_OR_RETURN(request.factor, DecodeOptions(header.options()));
@@ -47,6 +50,11 @@ class SchurHandler final
     return PlaceJob(core.engine, request.factor.device, [&](DeviceSlot& slot) {
       return SchurStep::Create(core.engine, request, slot);
     });
+  }
+
+  absl::Status WriteFile(FactorAndComplement& answer) override {
+    if (!answer.keeps_factor) return absl::OkStatus();
+    return call_.core().engine.cache.StoreForInsert(answer.factor, insert_);
   }
 
   void Reply(FactorAndComplement answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {

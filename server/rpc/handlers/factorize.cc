@@ -171,11 +171,18 @@ class FactorizeHandler final : public IdempotentHandler {
     CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
     CROUT_ASSIGN_OR_RETURN(insert_,
                            DecodeCacheOptions(header.cache(), call_.tenant(), core.limits));
+    if (insert_.durable) {
+      CROUT_RETURN_IF_ERROR(core.engine.cache.CheckDurable("cache.durable"));
+    }
     call_.observed().request_id = insert_.request_id;
     CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "matrix"));
     CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
     is_batch_ = matrix.batch.has_value();
     return PlanFactor(core.engine, matrix, request, call_.tenant());
+  }
+
+  absl::Status WriteFile(FactorResult& result) override {
+    return call_.core().engine.cache.StoreForInsert(result.factor, insert_);
   }
 
   void Reply(FactorResult result) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {

@@ -43,6 +43,9 @@ class FactorizeAndSolveHandler final
       }
       CROUT_ASSIGN_OR_RETURN(
           insert_, DecodeCacheOptions(header.cache(), call_.tenant(), call_.core().limits));
+      if (insert_->durable) {
+        CROUT_RETURN_IF_ERROR(call_.core().engine.cache.CheckDurable("cache.durable"));
+      }
     }
     return PlanFactorAndSolve(call_.core().engine, request, call_.tenant());
   }
@@ -62,6 +65,11 @@ class FactorizeAndSolveHandler final
       dropped.clear_unit_diagonal();
     }
     return dropped;
+  }
+
+  absl::Status WriteFile(FactorAndSolution& answer) override {
+    if (!insert_) return absl::OkStatus();
+    return call_.core().engine.cache.StoreForInsert(answer.factor, *insert_);
   }
 
   void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {

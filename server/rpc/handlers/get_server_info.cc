@@ -46,6 +46,7 @@ void DescribeTenant(const TenantLoad& load, v1::TenantLoad* described) {
   described->set_host_bytes(load.bytes[static_cast<size_t>(Tier::kHost)]);
   described->set_calls(load.calls);
   described->set_pinned_bytes(load.pinned_bytes);
+  described->set_store_bytes(load.bytes[static_cast<size_t>(Tier::kStore)]);
 }
 
 }  // namespace
@@ -85,6 +86,12 @@ absl::Status GetServerInfo(ServerCore& core, const Scope& scope,
   response->set_host_budget_bytes(static_cast<int64_t>(core.engine.devices.host_budget().limit()));
   response->set_host_reserved_bytes(
       static_cast<int64_t>(core.engine.devices.host_budget().reserved()));
+  if (const std::optional<StoreState> state = core.engine.cache.store_state()) {
+    v1::StoreStatus* const store = response->mutable_store();
+    store->set_limit_bytes(state->limit_bytes);
+    store->set_used_bytes(state->used_bytes);
+    store->set_degraded(state->degraded);
+  }
   if (scope.has(Role::kAdmin)) {
     for (const TenantLoad& load : core.engine.tenant_loads.Largest(kMaxTenants)) {
       DescribeTenant(load, response->add_tenants());

@@ -36,6 +36,12 @@ class RefactorizeHandler final : public JobHandler<FactorResult, v1::Refactorize
     return PlanRefactor(call_.core().engine, matrix, request, call_.tenant(), *old_);
   }
 
+  absl::Status WriteFile(FactorResult& result) override {
+    const bool singular = result.factor.factorization.summary.info != 0;
+    if (singular && !replace_if_singular_) return absl::OkStatus();
+    return call_.core().engine.cache.StoreForReplace(result.factor, call_.tenant(), handle_);
+  }
+
   void Reply(FactorResult result) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     ObserveFactor(call_, result.factor);
     const bool singular = result.factor.factorization.summary.info != 0;
@@ -70,8 +76,8 @@ class RefactorizeHandler final : public JobHandler<FactorResult, v1::Refactorize
     old_.reset();
   }
 
-  Handle handle_;
-  bool replace_if_singular_ = false;
+  Handle handle_;                     // constant after MakePlan()
+  bool replace_if_singular_ = false;  // constant after MakePlan()
   // Pins the version to replace, so that it is not evicted to make room for the new version.
   std::optional<FactorCache::Pin> old_;
 };

@@ -42,6 +42,11 @@ class SeriesHandler final
     CROUT_ASSIGN_OR_RETURN(SeriesRequest request, DecodeSeries(header));
     CROUT_ASSIGN_OR_RETURN(InsertOptions insert,
                            DecodeCacheOptions(header.cache(), call_.tenant(), core.limits));
+    if (insert.durable) {
+      return BadField("cache.durable",
+                      "a series replaces its factor often and does not make it durable: leave it "
+                      "out, or continue the series from the handle of a durable factor");
+    }
     std::optional<Handle> factor;
     if (!header.handle().empty()) {
       CROUT_ASSIGN_OR_RETURN(factor, DecodeHandle(header.handle()));
@@ -67,6 +72,8 @@ class SeriesHandler final
     if (DeviceSlot* const slot = series_->pinned_device()) call_.ReleaseOn(*slot);
     return plan;
   }
+
+  absl::Status WriteFile(SeriesAnswer& answer) override { return series_->WriteFile(answer); }
 
   // Caches the parts of the answer. Returns the new factor, if the step computed one.
   absl::StatusOr<std::optional<v1::Factor>> Store(SeriesAnswer& answer)

@@ -30,6 +30,9 @@ class JobHandler : public StreamHandler {
   // Decodes the header and plans the job.
   virtual absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) = 0;
+  // Writes the result to the store, if the request requires it, before Reply(). Blocks. Called
+  // without locks.
+  virtual absl::Status WriteFile(Result& /*result*/) { return absl::OkStatus(); }
   // Observes and stores the result, replies with it and ends the call.
   virtual void Reply(Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) = 0;
 
@@ -94,6 +97,9 @@ class JobHandler : public StreamHandler {
   }
   // An unwanted result may be large, so it is destroyed after the mutex is released.
   void Finish(absl::StatusOr<Result> result, const CallTimings& timings) {
+    if (result.ok()) {
+      if (absl::Status written = WriteFile(*result); !written.ok()) result = std::move(written);
+    }
     MutexLock lock(&call_.mutex());
     call_.StartReply(timings);
     if (!call_.needs_result()) return;

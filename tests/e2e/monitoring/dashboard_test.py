@@ -73,7 +73,8 @@ PANEL_LOADS = {
 }
 LOADS = ["factor", "solve", "series", "batches", "small", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
          "failure", "gpu", "stop"]  # run in this order
-# Metrics that only a daemon with certificates or identities exports.
+# Metrics that only a daemon with certificates or identities exports. A daemon without --store exports no
+# metrics of the store.
 OF_SETTINGS = {"crout_file_refused", "crout_tls_certificate_timestamp_seconds"}
 # Panels that change without a load, because the driver counts the memory of all processes.
 RESTLESS = {"Device memory"}
@@ -196,7 +197,8 @@ class DashboardTest(unittest.TestCase):
             used |= names(re.sub(r":crout_[a-z_]+:", "", rules.read_text()))
         gpu = names((ROOT / "server/observability/metrics/gpu_metrics.cc").read_text())
         self.assertEqual(gpu, names(GPU_METRICS))
-        known = self.families | OF_SETTINGS | gpu
+        store = names((ROOT / "server/observability/metrics/store_metrics.cc").read_text())
+        known = self.families | OF_SETTINGS | gpu | store
         self.assertEqual(used - known, set())
         monitoring = (ROOT / "docs/operations/monitoring.md").read_text()
         self.assertEqual(known - names(monitoring), set())

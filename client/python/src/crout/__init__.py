@@ -42,6 +42,7 @@ from crout.records import (
     ServerInfo,
     SlogDet,
     SparseInfo,
+    StoreStatus,
     TenantLoad,
 )
 from crout.results import (
@@ -96,6 +97,7 @@ __all__ = [
     "Solver",
     "SparseFactors",
     "SparseInfo",
+    "StoreStatus",
     "Strategy",
     "TenantLoad",
     "Unavailable",

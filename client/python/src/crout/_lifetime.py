@@ -56,7 +56,7 @@ class Lifetime:
         others = {name: value for name, value in options.items() if name not in names}
         lifetime = Lifetime(*_options.lifetime_options(**own))
         if lifetime.release_unreferenced:
-            for shared in ("name", "pin", "request_id"):
+            for shared in ("name", "pin", "durable", "request_id"):
                 if others.get(shared):
                     raise InvalidRequest(
                         f"a factor with {shared}= may have other users: omit it, or release_unreferenced=True"
@@ -175,7 +175,7 @@ class Cached(Summarized, abc.ABC, Generic[R]):
             return
         cache = {
             name: self._origin.options[name]
-            for name in ("name", "lease", "pin")
+            for name in ("name", "lease", "pin", "durable")
             if name in self._origin.options
         }
         dropped = ("timeout", "progress", "values_only", "replace_if_singular")

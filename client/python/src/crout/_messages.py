@@ -21,6 +21,7 @@ from crout.records import (
     ServerInfo,
     SlogDet,
     SparseInfo,
+    StoreStatus,
     TenantLoad,
 )
 from crout.results import (
@@ -271,6 +272,7 @@ def server_info(message: service.GetServerInfoResponse) -> ServerInfo:
         max_lease=seconds(message.limits.max_lease),
         max_pinned_bytes=message.limits.max_pinned_bytes,
         tenants=tuple(_result(TenantLoad, tenant) for tenant in message.tenants),
+        store=_result(StoreStatus, message.store) if message.HasField("store") else None,
     )
 
 

@@ -81,11 +81,12 @@ class FactorizeOptions(CallOptions, total=False):
 
 
 class CacheOptions(TypedDict, total=False):
-    """Lease, name and pin of a factor."""
+    """Lease, name, pin and durability of a factor."""
 
     name: str
     lease: Lease | None
     pin: bool
+    durable: bool
 
 
 class LifetimeOptions(TypedDict, total=False):
@@ -355,10 +356,12 @@ def _method_parameters(
     )
 
 
-def cache_options(*, name: str = "", lease: Lease | None = None, pin: bool = False) -> service.CacheOptions:
-    """Convert the name and lease of a factor, and whether to pin it."""
+def cache_options(
+    *, name: str = "", lease: Lease | None = None, pin: bool = False, durable: bool = False
+) -> service.CacheOptions:
+    """Convert the name and lease of a factor, and whether to pin it and to write it to disk."""
     return service.CacheOptions(
-        name=text("name", name), lease=None if lease is None else duration(lease), pin=pin
+        name=text("name", name), lease=None if lease is None else duration(lease), pin=pin, durable=durable
     )
 
 

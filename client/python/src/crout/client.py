@@ -131,8 +131,8 @@ class Client(Connection):
             (count, m, n). Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any
             shapes, even rectangular or empty, and are converted to a common type. Sparse members, of at most
             2^24 elements, are sent as dense. A member's factors have the same bits in every batch. A batch
-            has the options `name`, `lease`, `pin`, `request_id`, `on_lost`, `release_unreferenced`, `device`,
-            `keep_matrix`, `timeout` and `progress`.
+            has the options `name`, `lease`, `pin`, `durable`, `request_id`, `on_lost`, `release_unreferenced`,
+            `device`, `keep_matrix`, `timeout` and `progress`.
         name : str
             Name in lists of factors; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
@@ -145,14 +145,18 @@ class Client(Connection):
         pin : bool
             Pin the factor: the server neither evicts it nor moves it to host memory until it is unpinned or
             released, or its lease ends.
+        durable : bool
+            Write the factor to the server's disk before the call returns. It then survives a restart of the
+            server and is not evicted, until it is released or its lease ends. `InvalidRequest` if the
+            server has no store.
         on_lost : {"raise", "refactor"}
             "refactor": keep a copy of A, and factor it again when a use finds that the server has lost the
             factor: after a restart, an eviction, the end of the lease or the loss of a device. The factor
             then has a new handle. A file is not copied, and must not change. "raise": `HandleExpired`.
         release_unreferenced : bool
             Release the factor when the program no longer refers to this object. Only for a factor without
-            `name`, `pin` and `request_id`. Reading `handle` or `record`, and pickling, ends this, because
-            others may then use the factor. Not for asyncio.
+            `name`, `pin`, `durable` and `request_id`. Reading `handle` or `record`, and pickling, ends this,
+            because others may then use the factor. Not for asyncio.
         algorithm : str
             A name in `ServerInfo.devices`; "auto" for the fastest method that pivots.
         device : str

@@ -104,7 +104,8 @@ class Factor(FactorView, Held):
     Several threads may use it at once. It can be pickled; the copy refers to the same factor on the server.
     A ``with`` block renews the lease in the background and releases the factor at its end. Otherwise the
     factor lives until its lease ends. In either case memory pressure may evict it, unless it is pinned
-    (`pin`), and a restart of the server ends it; ``on_lost="refactor"`` of `Client.lu_factor` makes it again.
+    (`pin`), and a restart of the server ends it, unless it is durable; ``on_lost="refactor"`` of
+    `Client.lu_factor` makes it again.
 
     All methods raise subclasses of `CroutError`; `HandleExpired` if the server no longer has the factor.
     """

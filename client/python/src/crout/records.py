@@ -158,6 +158,8 @@ class FactorRecord(Summarized):
         Set for a sparse factor.
     pinned : bool
         Whether the factor is protected from eviction.
+    durable : bool
+        Whether the factor is on the server's disk.
     """
 
     _shown = "handle name version n dtype algorithm device precision info quality warnings"
@@ -195,6 +197,7 @@ class FactorRecord(Summarized):
     precision_fallback: str | None = None
     sparse: SparseInfo | None = None
     pinned: bool = False
+    durable: bool = False
 
 
 @dataclass(frozen=True)
@@ -280,6 +283,16 @@ class TenantLoad:
     host_bytes: int
     calls: int
     pinned_bytes: int = 0
+    store_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class StoreStatus:
+    """The server's directory of factors; factorization_service.proto documents every field."""
+
+    limit_bytes: int
+    used_bytes: int
+    degraded: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -308,6 +321,8 @@ class ServerInfo(Summarized):
     tenants : tuple of TenantLoad
         Tenants with factors or calls in progress, ordered by bytes. Only the caller's own tenant if callers
         are authenticated and the caller lacks the role ``admin``. Empty from older servers.
+    store : StoreStatus or None
+        The directory for durable factors and for factors that leave memory; None if the server has none.
     """
 
     _shown = "version commit draining devices cached_factors max_n max_sparse_n"
@@ -323,6 +338,7 @@ class ServerInfo(Summarized):
     tenants: tuple[TenantLoad, ...] = ()
     max_sparse_n: int = 0
     max_pinned_bytes: int = 0
+    store: StoreStatus | None = None
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), "devices": tuple(device.name for device in self.devices)}

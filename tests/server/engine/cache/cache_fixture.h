@@ -104,6 +104,7 @@ class CacheTest : public ::testing::Test {
   std::unique_ptr<Metrics> metrics_;
   TenantLoads loads_;
   std::unique_ptr<DevicePool> pool_;
+  std::unique_ptr<FactorStore> files_;  // used by Start(); null: no store
   std::unique_ptr<FactorCache> cache_;
 };
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/device.h"
+#include "kernels/util/status_macros.h"
+#include "server/engine/cache/cached_version.h"
+#include "server/engine/cache/tier_copier.h"
+#include "server/engine/error.h"
+
+namespace crout {
+namespace {
+
+// A guess: the cause of a failed read is unknown.
+constexpr double kReadRetrySeconds = 1;
+
+absl::Status WriteFailed(const absl::Status& status) {
+  return WithRetryAfter(WithReason(absl::UnavailableError(absl::StrCat(
+                                       "the factor could not be stored: ", status.message())),
+                                   kReasonStoreFailed),
+                        static_cast<double>(FactorStore::kRetryDelay.count()));
+}
+
+absl::Status ReadFailed(const absl::Status& status) {
+  if (!absl::IsUnavailable(status)) return status;
+  return WithRetryAfter(
+      WithReason(absl::UnavailableError(absl::StrCat(
+                     "the factor could not be read back: ", status.message(), ". Try again")),
+                 kReasonStoreFailed),
+      kReadRetrySeconds);
+}
+
+}  // namespace
+
+absl::StatusOr<ChargedMemory> StoreCopier::CopyIn(const CachedVersion& from,
+                                                  const FactorRecord* record, Reserve reserve) {
+  ChargedMemory copy;
+  if (from.file) return copy;
+  if (record == nullptr) return absl::FailedPreconditionError("the entry is not a factor");
+  if (!from.resident) CROUT_RETURN_IF_ERROR(CheckHostCopy(from));
+  CROUT_ASSIGN_OR_RETURN(copy.file, WriteFromHost(*record, from.factorization.parts, reserve));
+  return copy;
+}
+
+absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& record,
+                                                         const FactorParts& parts,
+                                                         Reserve reserve) {
+  if (const absl::Status writable = store_->CheckWritable(); !writable.ok()) {
+    return WriteFailed(writable);
+  }
+  CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(record, parts));
+  const size_t bytes = FactorStore::DiskBytes(image.bytes());
+  store_->AwaitDiscards();
+  absl::StatusOr<Reservation> reservation = reserve(bytes);
+  if (!reservation.ok()) {
+    return WithReason(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "the factor needs ", bytes, " bytes of the store, which has ", store_->budget().limit(),
+            " bytes and no space for it: release factors "
+            "that are no longer needed, or raise --max-store-bytes")),
+        kReasonStoreFull);
+  }
+  absl::StatusOr<StoredFile> file = store_->Write(record, image, *std::move(reservation));
+  if (!file.ok()) return WriteFailed(file.status());
+  return UnclaimedFile(*std::move(file));
+}
+
+absl::StatusOr<UnclaimedFile> StoreCopier::Write(const FactorRecord& record, DeviceSlot& slot,
+                                                 const FactorParts& parts, Reserve reserve) {
+  if (slot.on_host()) return WriteFromHost(record, parts, reserve);
+  Reservation reservation;  // outlives the copy
+  CROUT_ASSIGN_OR_RETURN(reservation, reserve_on_host_(parts.bytes(), record.tenant));
+  FactorParts copy;
+  {
+    MutexLock lock(&slot.transfer_mutex);
+    CROUT_ASSIGN_OR_RETURN(copy, CopyToHost(*slot.transfer_context, parts, *memory_));
+  }
+  return WriteFromHost(record, copy, reserve);
+}
+
+absl::StatusOr<FactorParts> StoreCopier::CopyOut(ExecutionContext& context,
+                                                 const CachedVersion& from,
+                                                 std::string_view tenant) {
+  if (context.device().info().kind == DeviceKind::kHost) {
+    absl::StatusOr<FactorParts> parts = store_->ReadParts(from.file, context.device().memory());
+    if (!parts.ok()) return ReadFailed(parts.status());
+    return parts;
+  }
+  FactorParts parts;
+  CROUT_RETURN_IF_ERROR(Read(from, tenant, [&](const FactorParts& read) -> absl::Status {
+    CROUT_ASSIGN_OR_RETURN(parts, CopyToDevice(context, read));
+    return absl::OkStatus();
+  }));
+  return parts;
+}
+
+absl::Status StoreCopier::Read(const CachedVersion& from, std::string_view tenant, ReadParts read) {
+  Reservation reservation;  // outlives the parts
+  CROUT_ASSIGN_OR_RETURN(reservation, reserve_on_host_(from.bytes, tenant));
+  absl::StatusOr<FactorParts> parts = store_->ReadParts(from.file, *memory_);
+  if (!parts.ok()) return ReadFailed(parts.status());
+  return read(*parts);
+}
+
+}  // namespace crout

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The state of the factor store, for metrics and replies.
+#ifndef CROUT_SERVER_ENGINE_STORE_STORE_STATE_H_
+#define CROUT_SERVER_ENGINE_STORE_STORE_STATE_H_
+
+#include <cstdint>
+#include <string>
+
+namespace crout {
+
+struct StoreState {
+  int64_t limit_bytes = 0;
+  int64_t used_bytes = 0;   // of all files, in blocks of the file system
+  bool degraded = false;    // the last write failed
+  std::string reason;       // the error of the last write; empty unless degraded
+  int64_t quarantined = 0;  // damaged files in the quarantine
+  int64_t unusable = 0;     // other files that are charged but hold no usable factor
+  // Since the start of the process.
+  int64_t written_bytes = 0;  // of completed files
+  int64_t read_bytes = 0;     // of parts
+  int64_t failed_writes = 0;
+  int64_t failed_reads = 0;  // damaged files do not count
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_ENGINE_STORE_STORE_STATE_H_

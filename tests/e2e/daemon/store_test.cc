@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests that durable factors survive kill -9 at every step of a write, and that a failing disk
+// harms no other call.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/harness/daemon.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e::store_test {
+namespace {
+
+using ::crout::testing::FailsWith;
+
+constexpr int64_t kOrder = 48;
+
+// Returns `scale` times the identity, so that the solution for ones has elements 1 / scale.
+std::vector<double> MatrixOf(double scale) {
+  std::vector<double> a(kOrder * kOrder);
+  for (int64_t i = 0; i < kOrder; ++i) a[static_cast<size_t>(i * (kOrder + 1))] = scale;
+  return a;
+}
+
+MatrixSource Source(const std::vector<double>& a) {
+  return MatrixSource::Dense(absl::MakeConstSpan(a), kOrder, kOrder);
+}
+
+class StoreTest : public ::testing::Test {
+ protected:
+  void Start(std::vector<std::string> flags = {}) {
+    daemon_.reset();
+    flags.push_back("--store=" + store_.File("store"));
+    daemon_ = std::make_unique<Daemon>(flags, "croutd_test");
+    client_ = daemon_->NewClient();
+  }
+  void Kill() {
+    daemon_->process().Signal(SIGKILL);
+    ASSERT_TRUE(daemon_->process().Wait().has_value());
+  }
+
+  absl::StatusOr<FactorDescription> Factor(double scale, bool durable = true) {
+    CacheOptions cache;
+    cache.durable = durable;
+    const std::vector<double> a = MatrixOf(scale);
+    return client_->Factor(Source(a), {}, cache);
+  }
+
+  // Expects that the factor solves, with a solution for one of the scales.
+  void ExpectSolves(const std::string& handle, const std::vector<double>& scales) {
+    const std::vector<double> b(kOrder, 1.0);
+    BufferSink x;
+    const auto result =
+        client_->Solve(handle, MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1), {}, &x);
+    ASSERT_OK(result);
+    ASSERT_EQ(x.values<double>().size(), kOrder);
+    const double scale = 1 / x.values<double>()[0];
+    EXPECT_THAT(scales, ::testing::Contains(scale));
+    EXPECT_THAT(x.values<double>(), ::testing::Each(1 / scale));
+  }
+  int64_t CachedFactors() { return client_->ServerInfo()->cached_factors; }
+
+  const TempDir store_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(StoreTest, KillAtEveryStepOfAWriteLosesNoAcknowledgedFactor) {
+  for (const char* step :
+       {"store.create", "store.write", "store.sync", "store.rename", "store.sync_directory"}) {
+    SCOPED_TRACE(step);
+    Start();
+    const auto kept = Factor(2);
+    ASSERT_OK(kept);
+    EXPECT_TRUE(kept->durable);
+    daemon_->failpoints().Hold(step);
+    const int reached = daemon_->failpoints().reached(step);
+    auto call = std::async(std::launch::async, [this] { return Factor(4); });
+    daemon_->failpoints().AwaitReached(step, reached + 1);
+    Kill();
+    EXPECT_FALSE(call.get().ok());
+    Start();
+    ExpectSolves(kept->handle, {2});
+    // The interrupted factor is complete or absent.
+    std::vector<std::string> handles;
+    ASSERT_OK(client_->List("", [&](const FactorDescription& factor) {
+      handles.push_back(factor.handle);
+      return true;
+    }));
+    for (const std::string& handle : handles) {
+      ExpectSolves(handle, {2, 4});
+      EXPECT_OK(client_->Release(handle));
+    }
+    EXPECT_EQ(CachedFactors(), 0);
+    Kill();
+  }
+}
+
+TEST_F(StoreTest, KillDuringARefactorizationKeepsOneOfTheVersions) {
+  for (const char* step : {"store.write", "store.sync", "store.rename", "store.sync_directory"}) {
+    SCOPED_TRACE(step);
+    Start();
+    const auto factor = Factor(2);
+    ASSERT_OK(factor);
+    daemon_->failpoints().Hold(step);
+    const int reached = daemon_->failpoints().reached(step);
+    auto call = std::async(std::launch::async, [&] {
+      const std::vector<double> a = MatrixOf(8);
+      return client_->Refactor(factor->handle, Source(a), {});
+    });
+    daemon_->failpoints().AwaitReached(step, reached + 1);
+    Kill();
+    EXPECT_FALSE(call.get().ok());
+    Start();
+    ExpectSolves(factor->handle, {2, 8});
+    EXPECT_EQ(CachedFactors(), 1);
+    // An acknowledged version is the one that survives.
+    const std::vector<double> a = MatrixOf(16);
+    ASSERT_OK(client_->Refactor(factor->handle, Source(a), {}));
+    Kill();
+    Start();
+    ExpectSolves(factor->handle, {16});
+    EXPECT_OK(client_->Release(factor->handle));
+    Kill();
+  }
+}
+
+TEST_F(StoreTest, FactorsOnADeviceSurviveARestart) {
+  Start({"--fake-device"});
+  const auto factor = Factor(2);
+  ASSERT_OK(factor);
+  EXPECT_EQ(factor->tier, Tier::kDevice);
+  const auto lost = Factor(4, /*durable=*/false);
+  ASSERT_OK(lost);
+  Kill();
+  Start({"--fake-device"});
+  EXPECT_EQ(client_->Describe(factor->handle)->tier, Tier::kStore);
+  ExpectSolves(factor->handle, {2});
+  EXPECT_EQ(client_->Describe(factor->handle)->tier, Tier::kDevice);
+  EXPECT_THAT(client_->Describe(lost->handle), FailsWith(absl::StatusCode::kNotFound, "restarted"));
+}
+
+TEST_F(StoreTest, AFailingDiskHarmsNoOtherCall) {
+  Start();
+  daemon_->failpoints().Fail("store.sync", absl::UnavailableError("the disk failed"));
+  EXPECT_THAT(Factor(2), FailsWith(absl::StatusCode::kUnavailable, "the disk failed"));
+  EXPECT_THAT(Factor(2), FailsWith(absl::StatusCode::kUnavailable, "the disk failed"));
+  EXPECT_TRUE(client_->ServerInfo()->store->degraded);
+  EXPECT_THAT(daemon_->ScrapeMetrics(), ::testing::HasSubstr("crout_store_degraded 1"));
+  const auto factor = Factor(4, /*durable=*/false);
+  ASSERT_OK(factor);
+  ExpectSolves(factor->handle, {4});
+  daemon_->failpoints().Fail("store.sync", absl::OkStatus(), 0);
+  daemon_->failpoints().Advance(absl::Minutes(1));
+  ASSERT_OK(Factor(2));
+  EXPECT_FALSE(client_->ServerInfo()->store->degraded);
+}
+
+TEST_F(StoreTest, OneDaemonUsesADirectory) {
+  Start();
+  const Finished second =
+      RunToEnd({ProgramPath("croutd"), "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0",
+                "--devices=host", "--state-dir=none", "--store=" + store_.File("store")});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.errors, ::testing::HasSubstr("another croutd uses"));
+}
+
+TEST_F(StoreTest, DurableFactorsNeedAStore) {
+  Daemon daemon;
+  const auto client = daemon.NewClient();
+  CacheOptions cache;
+  cache.durable = true;
+  const std::vector<double> a = MatrixOf(2);
+  EXPECT_THAT(client->Factor(Source(a), {}, cache),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "--store=DIR"));
+  EXPECT_FALSE(client->ServerInfo()->store.has_value());
+}
+
+}  // namespace
+}  // namespace crout::e2e::store_test

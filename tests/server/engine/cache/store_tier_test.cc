@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests the tier of factors in files: evictions from host memory, durable factors, restarts, and
+// failing disks.
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/util/status_macros.h"
+#include "server/engine/error.h"
+#include "tests/server/engine/cache/cache_fixture.h"
+#include "tests/server/engine/store/stored_factors.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::store_tier_test {
+namespace {
+
+using ::crout::testing::FailsWith;
+using ::testing::Optional;
+
+constexpr size_t kLimit = size_t{16} << 20;
+
+// Matches a StatusOr with this value.
+MATCHER_P(Holds, value, "") {
+  if (!arg.ok()) *result_listener << arg.status().ToString();
+  return arg.ok() && *arg == value;
+}
+
+class StoreTierTest : public CacheTest {
+ protected:
+  static constexpr int64_t kN = 54;  // a factor of about kUnit bytes
+
+  // Starts with a store, and with the factors that it has.
+  void StartWithStore(size_t device_units, size_t host_units, size_t max_bytes = kLimit,
+                      const std::vector<DeviceKind>& kinds = {DeviceKind::kCuda}) {
+    cache_.reset();
+    pool_.reset();
+    devices_.clear();
+    files_.reset();
+    std::vector<FoundFactor> found;
+    auto files = FactorStore::Open({folder_.path(), max_bytes}, &found);
+    ASSERT_OK(files);
+    files_ = *std::move(files);
+    Start(kinds, device_units, host_units);
+    cache_->Restore(std::move(found));
+  }
+
+  absl::StatusOr<NewFactor> MakeFactor(char fill, size_t slot_index = 0) {
+    NewFactor factor;
+    factor.slot = &slot(slot_index);
+    CROUT_ASSIGN_OR_RETURN(factor.reservation,
+                           cache_->ReserveOnDevice(*factor.slot, kUnit, kTenant));
+    FactorSummary& summary = factor.factorization.summary;
+    summary.algorithm = "getrf";
+    summary.n = kN;
+    MemoryResource& memory = device(slot_index).memory();
+    CROUT_ASSIGN_OR_RETURN(Buffer lu, memory.Allocate(kN * kN * sizeof(double)));
+    CROUT_ASSIGN_OR_RETURN(Buffer ipiv, memory.Allocate(kN * sizeof(int64_t)));
+    std::memset(lu.data(), fill, lu.size());
+    std::memset(ipiv.data(), 0, ipiv.size());
+    factor.factorization.parts.Add(kLuPart, PartKind::kFactor, std::move(lu));
+    factor.factorization.parts.Add(kIpivPart, PartKind::kFactor, std::move(ipiv));
+    return factor;
+  }
+
+  static InsertOptions Options(bool durable) {
+    InsertOptions options;
+    options.tenant = kTenant;
+    options.lease = absl::Hours(1);
+    options.durable = durable;
+    return options;
+  }
+
+  absl::StatusOr<Handle> TryPut(char fill, const InsertOptions& options) {
+    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeFactor(fill));
+    CROUT_RETURN_IF_ERROR(cache_->StoreForInsert(factor, options));
+    CROUT_ASSIGN_OR_RETURN(const FactorInfo info, cache_->Insert(std::move(factor), options));
+    return info.handle;
+  }
+  Handle Put(char fill, bool durable = false) {
+    const absl::StatusOr<Handle> handle = TryPut(fill, Options(durable));
+    EXPECT_OK(handle);
+    return handle.value_or(Handle());
+  }
+  absl::Status Replace(const Handle& handle, char fill) {
+    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeFactor(fill));
+    CROUT_RETURN_IF_ERROR(cache_->StoreForReplace(factor, kTenant, handle));
+    return cache_->Replace(kTenant, handle, std::move(factor)).status();
+  }
+
+  size_t Files(const std::string& subfolder = "factors") const {
+    files_->AwaitDiscards();
+    size_t files = 0;
+    for ([[maybe_unused]] const auto& entry :
+         std::filesystem::directory_iterator(folder_ / subfolder)) {
+      ++files;
+    }
+    return files;
+  }
+  FactorInfo Describe(const Handle& handle) {
+    const absl::StatusOr<FactorInfo> info = cache_->Describe(kTenant, handle);
+    EXPECT_OK(info);
+    return info.value_or(FactorInfo());
+  }
+
+  // Adds factors until the factor has left `tier`, and host memory if `tier` is the host's.
+  void PushOutOf(Tier tier, const Handle& handle) {
+    for (int i = 0; i < 8 && ReasonGone(handle).empty() && TierOf(handle) <= tier; ++i) Put('z');
+  }
+
+  // Damages the contents of the only file.
+  void FlipFile() {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "factors")) {
+      std::string bytes = testing::ReadBytes(entry.path());
+      bytes.back() ^= 1;
+      testing::WriteBytes(entry.path(), bytes);
+    }
+  }
+
+  const testing::TemporaryFolder folder_;
+};
+
+TEST_F(StoreTierTest, EvictedFactorsMoveToFilesAndBack) {
+  StartWithStore(/*device_units=*/2, /*host_units=*/2);
+  std::vector<Handle> handles;
+  for (const char fill : {'a', 'b', 'c', 'd', 'e', 'f', 'g'}) handles.push_back(Put(fill));
+  EXPECT_EQ(TierOf(handles.back()), Tier::kDevice);
+  EXPECT_EQ(TierOf(handles.front()), Tier::kStore);
+  EXPECT_EQ(cache_->tiers()[2].entries, static_cast<int64_t>(Files()));
+  EXPECT_GE(Files(), 3u);
+  EXPECT_EQ(cache_->size(), 7u);
+  EXPECT_GT(loads_.Of(kTenant).bytes[2], 0);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    bool promoted = false;
+    EXPECT_THAT(Use(handles[i], &promoted), Holds(static_cast<char>('a' + i)));
+    EXPECT_TRUE(promoted || i >= 5);
+    EXPECT_EQ(TierOf(handles[i]), Tier::kDevice);
+  }
+  for (const Handle& handle : handles) EXPECT_OK(cache_->Release(kTenant, handle));
+  EXPECT_EQ(Files(), 0u);
+  EXPECT_EQ(files_->budget().reserved(), 0u);
+  EXPECT_EQ(slot().budget->reserved(), 0u);
+  EXPECT_EQ(pool_->host_budget().reserved(), 0u);
+}
+
+TEST_F(StoreTierTest, FactorsOfTheHostDeviceMoveToFiles) {
+  StartWithStore(/*device_units=*/0, /*host_units=*/2, kLimit, {DeviceKind::kHost});
+  const Handle first = Put('a');
+  PushOutOf(Tier::kHost, first);
+  EXPECT_EQ(TierOf(first), Tier::kStore);
+  EXPECT_THAT(Use(first), Holds('a'));
+  EXPECT_EQ(TierOf(first), Tier::kHost);
+}
+
+TEST_F(StoreTierTest, ReadsFactorsInFilesForDownloads) {
+  StartWithStore(/*device_units=*/1, /*host_units=*/3);
+  const Handle first = Put('a');
+  PushOutOf(Tier::kHost, first);
+  ASSERT_EQ(TierOf(first), Tier::kStore);
+  ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, first));
+  char seen = 0;
+  const auto read = [&](const FactorParts& parts) {
+    seen = static_cast<char>(*parts[kLuPart].data());
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(pin.ReadOnHost(read), Holds(true));
+  EXPECT_EQ(seen, 'a');
+  EXPECT_EQ(TierOf(first), Tier::kStore);
+}
+
+TEST_F(StoreTierTest, AFullStoreDropsFactorsThatAreNotDurable) {
+  StartWithStore(/*device_units=*/1, /*host_units=*/2, /*max_bytes=*/40'000);
+  const Handle first = Put('a');
+  for (const char fill : {'b', 'c', 'd', 'e', 'f'}) Put(fill);
+  EXPECT_EQ(ReasonGone(first), kReasonHandleEvicted);
+  EXPECT_EQ(Files(), 1u);
+  EXPECT_EQ(cache_->tiers()[2].entries, 1);
+  EXPECT_LE(files_->budget().reserved(), files_->budget().limit());
+}
+
+TEST_F(StoreTierTest, DurableFactorsAreInFilesAtOnce) {
+  StartWithStore(/*device_units=*/4, /*host_units=*/4);
+  const Handle durable = Put('a', /*durable=*/true);
+  EXPECT_EQ(TierOf(durable), Tier::kDevice);
+  EXPECT_TRUE(Describe(durable).durable);
+  EXPECT_EQ(Files(), 1u);
+  EXPECT_THAT(Use(durable), Holds('a'));
+  EXPECT_EQ(Files(), 1u);
+  EXPECT_OK(cache_->Release(kTenant, durable));
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(StoreTierTest, DurableFactorsAreNeverEvicted) {
+  StartWithStore(/*device_units=*/1, /*host_units=*/3, /*max_bytes=*/80'000);
+  const Handle durable = Put('a', /*durable=*/true);
+  for (const char fill : {'b', 'c', 'd', 'e', 'f', 'g', 'h'}) Put(fill);
+  EXPECT_EQ(TierOf(durable), Tier::kStore);
+  EXPECT_THAT(Use(durable), Holds('a'));
+  // Two durable factors fill the store.
+  const Handle second = Put('i', /*durable=*/true);
+  const absl::Status full = TryPut('j', Options(/*durable=*/true)).status();
+  EXPECT_THAT(full, FailsWith(absl::StatusCode::kResourceExhausted, "--max-store-bytes"));
+  EXPECT_THAT(ReasonOf(full), Optional(std::string(kReasonStoreFull)));
+  EXPECT_THAT(Use(durable), Holds('a'));
+  EXPECT_THAT(Use(second), Holds('i'));
+  EXPECT_EQ(Files(), 2u);
+}
+
+TEST_F(StoreTierTest, FactorsSurviveARestart) {
+  StartWithStore(/*device_units=*/1, /*host_units=*/2);
+  const Handle evicted = Put('a');
+  PushOutOf(Tier::kHost, evicted);
+  InsertOptions options = Options(/*durable=*/true);
+  options.name = "pressure";
+  options.request_id = "id 1";
+  ASSERT_OK_AND_ASSIGN(const Handle durable, TryPut('c', options));
+  ASSERT_EQ(TierOf(evicted), Tier::kStore);
+  const FactorInfo before = Describe(durable);
+  const Handle lost = Put('d');
+
+  StartWithStore(/*device_units=*/1, /*host_units=*/4);
+  const FactorInfo after = Describe(durable);
+  EXPECT_EQ(after.tier, Tier::kStore);
+  EXPECT_TRUE(after.durable);
+  EXPECT_FALSE(Describe(evicted).durable);
+  EXPECT_EQ(after.name, "pressure");
+  EXPECT_EQ(after.bytes, before.bytes);
+  EXPECT_EQ(after.summary.algorithm, "getrf");
+  EXPECT_EQ(absl::ToUnixMicros(after.create_time), absl::ToUnixMicros(before.create_time));
+  EXPECT_GE(after.lease_expire_time, before.lease_expire_time - absl::Seconds(1));
+  int64_t next = 0;
+  EXPECT_EQ(cache_->List(kTenant, "", 0, 10, &next).front().handle, durable);
+  EXPECT_EQ(cache_->List(kTenant, "pressure", 0, 10, &next).size(), 1u);
+  ASSERT_OK_AND_ASSIGN(const auto repeated, cache_->ClaimRequest(kTenant, "id 1"));
+  ASSERT_TRUE(repeated.has_value());
+  EXPECT_EQ(repeated->handle, durable);
+  EXPECT_THAT(Use(durable), Holds('c'));
+  EXPECT_THAT(Use(evicted), Holds('a'));
+  EXPECT_EQ(cache_->Acquire("bob", durable).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(ReasonGone(lost), "");
+  EXPECT_OK(cache_->Release(kTenant, durable));
+  EXPECT_EQ(ReasonGone(durable), kReasonHandleReleased);
+}
+
+TEST_F(StoreTierTest, ARestartKeepsTheLaterEndOfALease) {
+  StartWithStore(1, 1);
+  const Handle durable = Put('a', /*durable=*/true);
+  ASSERT_OK(cache_->Renew(kTenant, durable, absl::Hours(24)));
+  const absl::Time end = Describe(durable).lease_expire_time;
+  StartWithStore(1, 1);
+  EXPECT_LE(absl::AbsDuration(Describe(durable).lease_expire_time - end), absl::Seconds(2));
+  Advance(absl::Hours(25));
+  Sweep();
+  EXPECT_EQ(ReasonGone(durable), kReasonHandleExpired);
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(StoreTierTest, ALifeThatEndedIsNotRestored) {
+  StartWithStore(1, 1);
+  InsertOptions options = Options(/*durable=*/true);
+  options.life = absl::Hours(2);
+  ASSERT_OK(TryPut('a', options));
+  Advance(absl::Hours(3));
+  StartWithStore(1, 1);
+  EXPECT_EQ(cache_->size(), 0u);
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(StoreTierTest, AReplacedVersionReplacesTheFile) {
+  StartWithStore(4, 4);
+  const Handle durable = Put('a', /*durable=*/true);
+  ASSERT_OK(Replace(durable, 'b'));
+  EXPECT_EQ(Describe(durable).version, 2);
+  EXPECT_EQ(Files(), 1u);
+  StartWithStore(4, 4);
+  EXPECT_EQ(Describe(durable).version, 2);
+  EXPECT_THAT(Use(durable), Holds('b'));
+  failpoints_.Fail("store.rename", absl::UnavailableError("EIO"), 1);
+  const absl::Status failed = Replace(durable, 'c');
+  EXPECT_THAT(failed, FailsWith(absl::StatusCode::kUnavailable, "EIO"));
+  EXPECT_THAT(ReasonOf(failed), Optional(std::string(kReasonStoreFailed)));
+  EXPECT_THAT(Use(durable), Holds('b'));
+}
+
+TEST_F(StoreTierTest, AnEarlierVersionDoesNotReplaceALaterOne) {
+  StartWithStore(4, 4);
+  const Handle durable = Put('a', /*durable=*/true);
+  ASSERT_OK_AND_ASSIGN(NewFactor slow, MakeFactor('b'));
+  ASSERT_OK(cache_->StoreForReplace(slow, kTenant, durable));
+  ASSERT_OK(Replace(durable, 'c'));
+  ASSERT_OK_AND_ASSIGN(const FactorInfo info, cache_->Replace(kTenant, durable, std::move(slow)));
+  EXPECT_EQ(info.version, 2);
+  EXPECT_EQ(Describe(durable).version, 3);
+  EXPECT_THAT(Use(durable), Holds('c'));
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(StoreTierTest, ADamagedFileIsQuarantined) {
+  StartWithStore(4, 4);
+  const Handle durable = Put('a', /*durable=*/true);
+  StartWithStore(4, 4);
+  FlipFile();
+  EXPECT_THAT(Use(durable), FailsWith(absl::StatusCode::kDataLoss, "corrupt"));
+  EXPECT_EQ(ReasonGone(durable), kReasonDataLoss);
+  EXPECT_EQ(Files(), 0u);
+  EXPECT_EQ(Files("quarantine"), 1u);
+  EXPECT_EQ(files_->state().quarantined, 1);
+}
+
+TEST_F(StoreTierTest, AFailedReadLeavesTheFactor) {
+  StartWithStore(4, 4);
+  const Handle durable = Put('a', /*durable=*/true);
+  StartWithStore(4, 4);
+  failpoints_.Fail("store.read", absl::UnavailableError("EIO"), 1);
+  const absl::Status failed = Use(durable).status();
+  EXPECT_THAT(failed, FailsWith(absl::StatusCode::kUnavailable, "EIO"));
+  EXPECT_TRUE(RetryAfterOf(failed).has_value());
+  EXPECT_THAT(Use(durable), Holds('a'));
+}
+
+TEST_F(StoreTierTest, AFileReplacesACorruptCopyInHostMemory) {
+  StartWithStore(/*device_units=*/1, /*host_units=*/3);
+  const Handle durable = Put('a', /*durable=*/true);
+  PushOutOf(Tier::kDevice, durable);
+  ASSERT_EQ(TierOf(durable), Tier::kHost);
+  failpoints_.FlipBit("cache.host_copy", 77);
+  EXPECT_THAT(Use(durable), Holds('a'));
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(StoreTierTest, AFailingDiskHarmsOnlyDurableFactors) {
+  StartWithStore(/*device_units=*/1, /*host_units=*/2);
+  failpoints_.Fail("store.write", absl::ResourceExhaustedError("the disk is full"));
+  const absl::Status failed = TryPut('a', Options(/*durable=*/true)).status();
+  EXPECT_THAT(failed, FailsWith(absl::StatusCode::kUnavailable, "the disk is full"));
+  EXPECT_THAT(cache_->CheckDurable("cache.durable"),
+              FailsWith(absl::StatusCode::kUnavailable, "the disk is full"));
+  EXPECT_TRUE(files_->state().degraded);
+  const Handle first = Put('a');
+  PushOutOf(Tier::kHost, first);
+  EXPECT_EQ(ReasonGone(first), kReasonHandleEvicted);
+  const Handle last = Put('b');
+  EXPECT_THAT(Use(last), Holds('b'));
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(StoreTierTest, AFactorInUseIsNotMovedToAFile) {
+  StartWithStore(/*device_units=*/1, /*host_units=*/2);
+  const Handle first = Put('a');
+  Put('b');
+  Put('c');
+  ASSERT_EQ(TierOf(first), Tier::kHost);
+  // The factor is used while its file is written.
+  failpoints_.Hold("store.write");
+  std::thread eviction([this] { EXPECT_OK(Make('d').status()); });
+  failpoints_.AwaitReached("store.write");
+  ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, first));
+  failpoints_.Release("store.write");
+  eviction.join();
+  EXPECT_EQ(TierOf(first), Tier::kHost);
+  EXPECT_THAT(pin.ReadOnHost([](const FactorParts&) { return absl::OkStatus(); }), Holds(true));
+}
+
+TEST_F(StoreTierTest, FilesSurviveTheLossOfADevice) {
+  StartWithStore(2, 2, kLimit, {DeviceKind::kCuda, DeviceKind::kCuda});
+  const Handle durable = Put('a', /*durable=*/true);
+  device(0).BreakDown();
+  Sweep();
+  EXPECT_EQ(TierOf(durable), Tier::kStore);
+  ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, durable));
+  EXPECT_EQ(&pin.slot(), &slot(1));
+  EXPECT_THAT(UsePinned(pin), Holds('a'));
+}
+
+TEST_F(StoreTierTest, FilesOfOtherDevicesStay) {
+  StartWithStore(2, 2);
+  const Handle durable = Put('a', /*durable=*/true);
+  StartWithStore(2, 2, kLimit, {DeviceKind::kHost});
+  EXPECT_EQ(cache_->size(), 0u);
+  EXPECT_EQ(files_->state().unusable, 1);
+  EXPECT_EQ(Files(), 1u);
+  StartWithStore(2, 2);
+  EXPECT_THAT(Use(durable), Holds('a'));
+}
+
+TEST_F(StoreTierTest, DurableFactorsNeedAStore) {
+  Start(2, 2);
+  EXPECT_THAT(cache_->CheckDurable("cache.durable"),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "--store=DIR"));
+  EXPECT_FALSE(cache_->store_state().has_value());
+}
+
+}  // namespace
+}  // namespace crout::store_tier_test
