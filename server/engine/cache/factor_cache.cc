@@ -19,10 +19,10 @@ constexpr double kClaimRetrySeconds = 0.5;
 }  // namespace
 
 FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         TenantLoads* loads, size_t max_pinned_bytes)
+                         TenantLoads* loads, const Quotas* quotas, size_t max_pinned_bytes)
     : pool_(pool),
       events_(events),
-      store_(pool, host_memory, events, loads, this, max_pinned_bytes) {}
+      store_(pool, host_memory, events, loads, quotas, this, max_pinned_bytes) {}
 
 FactorCache::~FactorCache() = default;
 
@@ -76,6 +76,7 @@ absl::StatusOr<FactorInfo> FactorCache::Insert(NewFactor factor, const InsertOpt
   RequestIds::Node request(entry->tenant, entry->request_id);
   RequestIds::EndedClaim ended;  // destroyed after the lock is released
   MutexLock lock(&store_.mutex());
+  if (options.listed) CROUT_RETURN_IF_ERROR(store_.CheckFactors(entry->account));
   if (options.pin) {
     CROUT_RETURN_IF_ERROR(store_.CheckPinnable(*stored, entry->account, /*replaced=*/nullptr));
   }

@@ -126,9 +126,10 @@ class FactorCache : private TieredStore::Owner {
 
   // All arguments outlive the cache. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` counts each tenant's entries, and their bytes by
-  // tier; no other cache may use it. `max_pinned_bytes` is TieredStore's. Leases use WallNow().
+  // tier; no other cache may use it. `quotas` limits both. `max_pinned_bytes` is TieredStore's.
+  // Leases use WallNow().
   FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-              TenantLoads* loads, size_t max_pinned_bytes);
+              TenantLoads* loads, const Quotas* quotas, size_t max_pinned_bytes);
   ~FactorCache() override;
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
@@ -137,8 +138,8 @@ class FactorCache : private TieredStore::Owner {
   // std::bad_alloc and leave the cache unchanged.
 
   // Adds a factor. Completes the claim of options.request_id, if there is one. Returns
-  // RESOURCE_EXHAUSTED (reason PIN_LIMIT) if the factor may not be pinned (TieredStore::
-  // CheckPinnable).
+  // RESOURCE_EXHAUSTED if the factor may not be pinned (TieredStore::CheckPinnable), or if the
+  // tenant has as many factors as it may have (TieredStore::CheckFactors).
   absl::StatusOr<FactorInfo> Insert(NewFactor factor, const InsertOptions& options);
 
   // Returns the living factor of a request_id. If there is none, claims the id and returns nullopt.
@@ -205,6 +206,10 @@ class FactorCache : private TieredStore::Owner {
   }
   size_t EvictableBytes(DeviceSlot& slot, std::string_view tenant = {}) {
     return store_.EvictableBytes(slot, tenant);
+  }
+  // Returns QUOTA_EXCEEDED if Insert() would refuse another factor of the tenant now.
+  absl::Status CheckFactors(const TenantLoads::Account& account) const {
+    return store_.CheckFactors(account);
   }
   // Limit of the pinned bytes of one tenant.
   size_t max_pinned_bytes() const { return store_.max_pinned_bytes(); }

@@ -15,7 +15,21 @@ constexpr size_t kPage = 64;
 
 int64_t Bytes(const TenantLoad& load) { return std::reduce(load.bytes.begin(), load.bytes.end()); }
 
+// Sums the differences. The numbers may be read while they change.
+template <class Counts>
+int64_t BytesInFlight(const Counts& reserved, const Counts& cached) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < reserved.size(); ++i) sum += reserved[i] - cached[i];
+  return std::max<int64_t>(sum, 0);
+}
+
 }  // namespace
+
+int64_t TenantLoad::bytes_in_flight() const { return BytesInFlight(reserved, bytes); }
+
+size_t TenantLoads::Account::bytes_in_flight() const noexcept {
+  return static_cast<size_t>(BytesInFlight(load_->second.reserved, load_->second.bytes));
+}
 
 TenantLoads::Account::~Account() {
   if (loads_ == nullptr) return;

@@ -64,9 +64,10 @@ class TieredStore {
 
   // All arguments outlive the store. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` holds the shares of the tenants; no other store may
-  // use it. `max_pinned_bytes` limits the pinned bytes of one tenant; 0: a quarter of all budgets.
+  // use it. `quotas` limits them. `max_pinned_bytes` limits the pinned bytes of one tenant; 0: a
+  // quarter of all budgets.
   TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-              TenantLoads* loads, Owner* owner, size_t max_pinned_bytes);
+              TenantLoads* loads, const Quotas* quotas, Owner* owner, size_t max_pinned_bytes);
   ~TieredStore();
   TieredStore(const TieredStore&) = delete;  // Its mutex guards other objects.
   TieredStore& operator=(const TieredStore&) = delete;
@@ -81,9 +82,10 @@ class TieredStore {
   const TierMemory& MemoryOf(const DeviceSlot& slot) const { return memories_[IndexOf(slot)]; }
   // Largest number of bytes of a tenant's pinned versions.
   size_t max_pinned_bytes() const { return max_pinned_bytes_; }
-  // Returns RESOURCE_EXHAUSTED (reason PIN_LIMIT) if the version may not be pinned: its tenant, to
+  // Returns RESOURCE_EXHAUSTED if the version may not be pinned. Reason PIN_LIMIT: its tenant, to
   // which `account` belongs, would have more than max_pinned_bytes() pinned, or more than half of
-  // the budget of the version's memory or device would be pinned. `replaced` may be null; a pinned
+  // the budget of the version's memory or device would be pinned. QUOTA_EXCEEDED: the quota
+  // pinned_bytes. `replaced` may be null; a pinned
   // version there no longer counts.
   absl::Status CheckPinnable(const CachedVersion& version, const TenantLoads::Account& account,
                              const CachedVersion* replaced) const
@@ -92,6 +94,8 @@ class TieredStore {
   // Requires CheckPinnable().
   void SetPinned(CachedVersion& version, bool pinned) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns QUOTA_EXCEEDED if the tenant of `account` has as many factors as it may have.
+  absl::Status CheckFactors(const TenantLoads::Account& account) const;
   // Returns true if the version was lost with its device.
   static bool IsLost(const CachedVersion& version);
 
@@ -129,7 +133,7 @@ class TieredStore {
   // versions of the host tier.
   //
   // Errors of both functions have the reason MEMORY_EXHAUSTED and, unless `bytes` exceeds the whole
-  // budget, a retry delay.
+  // budget, a retry delay; or the reason QUOTA_EXCEEDED and, if waiting helps, a retry delay.
   absl::StatusOr<Reservation> ReserveOnHost(size_t bytes, std::string_view tenant);
   // Returns RESOURCE_EXHAUSTED if `bytes` would not fit now even if all versions on the slot that
   // `tenant` may evict were evicted.
@@ -231,6 +235,7 @@ class TieredStore {
   DevicePool* const pool_;
   CacheEvents* const events_;
   TenantLoads* const loads_;
+  const Quotas* const quotas_;
   Owner* const owner_;
   // Host memory, then the memory of each device.
   std::deque<TierMemory> memories_;

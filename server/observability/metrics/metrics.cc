@@ -16,6 +16,7 @@
 #include "kernels/jobs/solve.h"
 #include "server/observability/metrics/lazy_histogram.h"
 #include "server/observability/metrics/process_metrics.h"
+#include "server/observability/metrics/tenant_metrics.h"
 
 namespace crout {
 namespace {
@@ -404,10 +405,10 @@ void Metrics::SetStateSource(StateSource source) {
   source_ = std::move(source);
 }
 
-std::vector<NamedGpu> Metrics::RefreshGauges() const {
-  std::vector<NamedGpu> gpus;
+std::vector<prometheus::MetricFamily> Metrics::RefreshGauges() const {
   MutexLock lock(&source_mutex_);
-  if (!source_) return gpus;
+  if (!source_) return {};
+  std::vector<NamedGpu> gpus;
   const ServerState state = source_();
   for (size_t i = 0; i < std::min(devices_.size(), state.devices.size()); ++i) {
     devices_[i]->Set(state.devices[i]);
@@ -433,13 +434,17 @@ std::vector<NamedGpu> Metrics::RefreshGauges() const {
   for (size_t i = 0; i < traces_dropped_.size(); ++i) {
     SetTotal(traces_dropped_[i], state.traces_dropped[i]);
   }
-  return gpus;
+  std::vector<prometheus::MetricFamily> families = GpuFamilies(gpus);
+  for (prometheus::MetricFamily& family : TenantFamilies(state.tenants)) {
+    families.push_back(std::move(family));
+  }
+  return families;
 }
 
 std::string Metrics::Scrape() const {
-  const std::vector<NamedGpu> gpus = RefreshGauges();
+  std::vector<prometheus::MetricFamily> refreshed = RefreshGauges();
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
-  for (prometheus::MetricFamily& family : GpuFamilies(gpus)) {
+  for (prometheus::MetricFamily& family : refreshed) {
     families.push_back(std::move(family));
   }
   for (prometheus::MetricFamily& family : ProcessFamilies()) {

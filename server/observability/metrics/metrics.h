@@ -177,9 +177,9 @@ class Metrics : public CacheEvents {
   void RegisterCache();
   void RegisterFiles();
   void RegisterProcess(const std::string& cuda);
-  // Updates the gauges from the state source. Returns the readings of the GPUs, which have no
-  // gauges.
-  std::vector<NamedGpu> RefreshGauges() const;
+  // Updates the gauges from the state source. Returns the families of GPUs and of tenants, which
+  // have no gauges.
+  std::vector<prometheus::MetricFamily> RefreshGauges() const;
 
   // Constant after construction.
   std::unique_ptr<prometheus::Registry> registry_;

@@ -43,6 +43,7 @@ class FactorizeAndSolveHandler final
       }
       CROUT_ASSIGN_OR_RETURN(
           insert_, DecodeCacheOptions(header.cache(), call_.tenant(), call_.core().limits));
+      CROUT_RETURN_IF_ERROR(call_.CheckFactors());
     }
     return PlanFactorAndSolve(call_.core().engine, request, call_.tenant());
   }

@@ -43,6 +43,7 @@ from crout.records import (
     SlogDet,
     SparseInfo,
     TenantLoad,
+    TenantQuota,
 )
 from crout.results import (
     BatchSolution,
@@ -98,6 +99,7 @@ __all__ = [
     "SparseInfo",
     "Strategy",
     "TenantLoad",
+    "TenantQuota",
     "Unavailable",
     "UnreadableFile",
     "Values",

@@ -271,6 +271,22 @@ class DeviceStatus(Summarized):
 
 
 @dataclass(frozen=True)
+class TenantQuota:
+    """Limits of a tenant; factorization_service.proto documents every field. None: no limit."""
+
+    device_bytes: int | None = None
+    host_bytes: int | None = None
+    soft: bool = False
+    pinned_bytes: int | None = None
+    factors: int | None = None
+    bytes_in_flight: int | None = None
+    queued_jobs: int | None = None
+    running_jobs: int | None = None
+    max_n: int | None = None
+    device_seconds_per_minute: float | None = None
+
+
+@dataclass(frozen=True)
 class TenantLoad:
     """Usage of a tenant; factorization_service.proto documents every field."""
 
@@ -280,6 +296,11 @@ class TenantLoad:
     host_bytes: int
     calls: int
     pinned_bytes: int = 0
+    bytes_in_flight: int = 0
+    queued_jobs: int = 0
+    running_jobs: int = 0
+    device_seconds: float = 0.0
+    quota: TenantQuota | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -308,6 +329,8 @@ class ServerInfo(Summarized):
     tenants : tuple of TenantLoad
         Tenants with factors or calls in progress, ordered by bytes. Only the caller's own tenant if callers
         are authenticated and the caller lacks the role ``admin``. Empty from older servers.
+    own : TenantLoad or None
+        Usage and quotas of the caller's tenant; None from older servers.
     """
 
     _shown = "version commit draining devices cached_factors max_n max_sparse_n"
@@ -323,6 +346,7 @@ class ServerInfo(Summarized):
     tenants: tuple[TenantLoad, ...] = ()
     max_sparse_n: int = 0
     max_pinned_bytes: int = 0
+    own: TenantLoad | None = None
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), "devices": tuple(device.name for device in self.devices)}

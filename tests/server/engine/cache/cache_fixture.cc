@@ -63,8 +63,9 @@ void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
   auto pool = DevicePool::Create(std::move(devices), options);
   ASSERT_OK(pool);
   pool_ = *std::move(pool);
-  cache_ = std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get(), &loads_,
-                                         /*max_pinned_bytes=*/3 * kUnit);
+  cache_ =
+      std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get(), &loads_, &quotas_,
+                                    /*max_pinned_bytes=*/3 * kUnit);
 }
 
 absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index,
