@@ -15,6 +15,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/codec/names.h"
+#include "server/tenant_states.h"
 
 namespace crout {
 namespace {
@@ -57,7 +58,13 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
     std::vector<std::unique_ptr<Device>> devices, const Config& config) {
   for (const auto& device : devices) CROUT_RETURN_IF_ERROR(CheckNames(device->catalogue()));
   std::unique_ptr<ServerComponents> components(new ServerComponents(config));
-  CROUT_ASSIGN_OR_RETURN(components->devices_, DevicePool::Create(std::move(devices), config.pool));
+  if (!config.quotas_file.empty()) {
+    CROUT_ASSIGN_OR_RETURN(components->quota_reloader_,
+                           QuotaReloader::Create(config.quotas_file, components->quotas_));
+  }
+  DevicePoolOptions pool = config.pool;
+  pool.scheduler.quotas = &components->quotas_;
+  CROUT_ASSIGN_OR_RETURN(components->devices_, DevicePool::Create(std::move(devices), pool));
   components->host_memory_ =
       std::make_unique<CachingResource>(std::make_unique<host::HostMemory>(), kCachedHostBytes);
   components->devices_->host_budget().SetTrim(
@@ -82,7 +89,8 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   }
   components->cache_ = std::make_unique<FactorCache>(
       components->devices_.get(), components->host_memory_.get(), components->metrics_.get(),
-      &components->tenant_loads_, config.max_pinned_bytes, components->files_.get());
+      &components->tenant_loads_, &components->quotas_, config.max_pinned_bytes,
+      components->files_.get());
   components->cache_->Restore(std::move(found));
   components->shared_regions_ = std::make_unique<SharedRegions>(
       *components->cache_, *components->devices_, config.max_shared_memory_bytes);
@@ -101,6 +109,7 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
                                                     .cache = *components->cache_,
                                                     .analyses = components->analyses_,
                                                     .tenant_loads = components->tenant_loads_,
+                                                    .quotas = components->quotas_,
                                                     .events = *components->job_metrics_,
                                                     .batcher = *components->batcher_,
                                                     .host_memory = *components->host_memory_,
@@ -153,6 +162,16 @@ Activity ServerComponents::CurrentActivity() const {
   return activity;
 }
 
+std::set<std::string> ServerComponents::ConfiguredTenants() const {
+  std::set<std::string> names;
+  for (const auto& [name, limits] : quotas_.table()->tenants) names.insert(name);
+  if (identities_ == nullptr) return names;
+  for (const Identity& identity : identities_->current()->all()) {
+    names.insert(identity.tenants.begin(), identity.tenants.end());
+  }
+  return names;
+}
+
 void ServerComponents::ReturnMemory() {
   Trim(0);
   // malloc keeps free memory below a block in use, such as a buffer of gRPC. malloc_trim holds the
@@ -169,6 +188,13 @@ void ServerComponents::Housekeep() {
     const std::optional<FileState> keys = identities_->keys_state();
     if (keys) metrics_->SetWatchedFile(WatchedFile::kTokenKeys, keys->read_time, keys->refused);
   });
+  AbandonOnBadAlloc([this] {
+    if (quota_reloader_ == nullptr) return;
+    quota_reloader_->Refresh();
+    const FileState state = quota_reloader_->state();
+    metrics_->SetWatchedFile(WatchedFile::kQuotas, state.read_time, state.refused);
+  });
+  quotas_.Sweep();
   AbandonOnBadAlloc([this] { cache_->Sweep(); });
   AbandonOnBadAlloc([this] { calls_.EnforceLimits(SteadyNow()); });
   connections_.Housekeep(SteadyNow());
@@ -206,6 +232,7 @@ ServerState ServerComponents::State() const {
     device.gpu = gpus[state.devices.size()];
     state.devices.push_back(device);
   }
+  state.tenants = TenantStates(core_->engine, ConfiguredTenants());
   state.cache = cache_->tiers();
   state.pinned_bytes = cache_->pinned_bytes();
   state.store = cache_->store_state();

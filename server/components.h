@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,6 +24,7 @@
 #include "server/observability/job_metrics.h"
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/trace/trace_exporter.h"
+#include "server/quota_reloader.h"
 #include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
@@ -44,10 +47,10 @@ class ServerComponents {
   ServerState State() const;
   grpc::Service& service() { return *service_; }
 
-  // Reloads the identities. Ends expired leases. Ends calls whose clients stopped sending or
-  // reading, or are no longer authorized. Returns memory that an idle daemon caches. Logs memory
-  // shortages. A step that fails for lack of memory is tried again by the next call. Call it about
-  // once a second, from one thread.
+  // Reloads the identities and the quotas. Ends expired leases. Ends calls whose clients stopped
+  // sending or reading, or are no longer authorized. Returns memory that an idle daemon caches.
+  // Logs memory shortages. A step that fails for lack of memory is tried again by the next call.
+  // Call it about once a second, from one thread.
   void Housekeep();
 
  private:
@@ -58,9 +61,13 @@ class ServerComponents {
   // Frees blocks in the pools of host memory until at most `bytes` of free blocks remain.
   void Trim(size_t bytes);
   Activity CurrentActivity() const;
+  // Returns the tenants in the files of identities and quotas.
+  std::set<std::string> ConfiguredTenants() const;
   // Returns all free host memory of the pools and of the heap to the system.
   void ReturnMemory();
 
+  Quotas quotas_;
+  std::unique_ptr<QuotaReloader> quota_reloader_;  // null: tenants have no quotas
   std::unique_ptr<DevicePool> devices_;
   std::unique_ptr<CachingResource> host_memory_;
   std::unique_ptr<Metrics> metrics_;

@@ -21,6 +21,7 @@
 #include "server/config_file.h"
 #include "server/config_options.h"
 #include "server/net/listen_address.h"
+#include "server/quota_reloader.h"
 
 namespace crout {
 namespace {
@@ -72,6 +73,9 @@ void CheckListeners(const Config& config) {
   if (status.ok()) status = CheckSignedTokens(config);
   if (status.ok() && has_identities) {
     status = IdentityReloader::Create(config.identities_file, config.signed_tokens).status();
+  }
+  if (status.ok() && !config.quotas_file.empty()) {
+    status = ReadQuotas(config.quotas_file).status();
   }
   // An eavesdropper on an unencrypted network could steal the tokens.
   if (status.ok() && has_identities && config.insecure) {

@@ -31,6 +31,7 @@ struct Config {
   SocketAccess unix_access;     // for the Unix sockets of `listen`
   bool insecure = false;        // accept connections from other machines without TLS
   std::string identities_file;  // "": callers are not authenticated and may do everything
+  std::string quotas_file;      // "": tenants have no quotas
   // The authority whose signed tokens are accepted in addition to the tokens of identities_file.
   SignedTokenSettings signed_tokens;
   Access health = Access::kOpen;  // gRPC's health protocol

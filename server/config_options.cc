@@ -158,6 +158,8 @@ void AddTlsOptions(Options& options, CLI::App& app, Config& config) {
       "identities", config.identities_file,
       "File of the callers (by token, certificate or socket) with their tenants and roles; "
       "mode 600 or 640. Reloaded when it changes [default: every client may do everything]");
+  options.Add("quotas", config.quotas_file,
+              "TOML file of the limits of tenants. Reloaded when it changes [default: no limits]");
   options.Add("token-keys", config.signed_tokens.keys_file,
               "JWKS file of the public keys that verify signed tokens (JWT, RS256 or ES256). "
               "Reloaded when it changes");

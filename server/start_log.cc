@@ -44,6 +44,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"metrics_tls", config.pages_tls},
        {"insecure", config.insecure},
        {"identities", config.identities_file},
+       {"quotas", config.quotas_file},
        {"token_keys", config.signed_tokens.keys_file},
        {"devices", absl::StrJoin(core.engine.devices.slots(), ",", AppendName)},
        {"cores", config.host_threads > 0 ? config.host_threads : host::AvailableCores()},

@@ -347,6 +347,20 @@ CROUT_FIELDS(ServerLimits) {
   CROUT_FIELD(max_pinned_bytes);
 }
 
+CROUT_FIELDS(TenantQuota) {
+  CROUT_FIELD(device_bytes);
+  CROUT_FIELD(host_bytes);
+  CROUT_FIELD(store_bytes);
+  CROUT_FIELD(soft);
+  CROUT_FIELD(pinned_bytes);
+  CROUT_FIELD(factors);
+  CROUT_FIELD(bytes_in_flight);
+  CROUT_FIELD(queued_jobs);
+  CROUT_FIELD(running_jobs);
+  CROUT_FIELD(max_n);
+  CROUT_FIELD(device_seconds_per_minute);
+}
+
 CROUT_FIELDS(TenantUsage) {
   CROUT_FIELD(tenant);
   CROUT_FIELD(cached_factors);
@@ -355,6 +369,11 @@ CROUT_FIELDS(TenantUsage) {
   CROUT_FIELD(calls);
   CROUT_FIELD(pinned_bytes);
   CROUT_FIELD(store_bytes);
+  CROUT_FIELD(bytes_in_flight);
+  CROUT_FIELD(queued_jobs);
+  CROUT_FIELD(running_jobs);
+  CROUT_FIELD(device_seconds);
+  CROUT_FIELD(quota);
 }
 
 CROUT_FIELDS(StoreStatus) {
@@ -375,6 +394,7 @@ CROUT_FIELDS(ServerInfo) {
   CROUT_FIELD(host_reserved_bytes);
   CROUT_FIELD(tenants);
   CROUT_FIELD(store);
+  CROUT_FIELD(own);
 }
 
 CROUT_FIELDS(JobProgress) {

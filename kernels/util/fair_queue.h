@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <list>
 #include <map>
 #include <optional>
@@ -45,9 +46,10 @@ class FairQueue {
   struct Tenant {
     const std::string* name = nullptr;
     std::list<Entry> items;
-    double start = 0;                 // start of the first item, or of the next one to arrive
-    uint64_t turn = 0;                // order of the last service or arrival
-    size_t in_service = 0;            // items from Begin() to End()
+    double start = 0;       // start of the first item, or of the next one to arrive
+    uint64_t turn = 0;      // order of the last service or arrival
+    size_t in_service = 0;  // items from Begin() to End()
+    size_t max_in_service = std::numeric_limits<size_t>::max();
     typename Order::node_type place;  // empty while an order contains the tenant
   };
   using Tenants = std::map<std::string, Tenant, std::less<>>;
@@ -127,10 +129,34 @@ class FairQueue {
     return item;
   }
 
-  // Returns the first item, in the order of the tenants, for which `matches(item)` is true.
+  // Limits the number of items of the tenant that are in service at a time, while it has items.
+  void LimitService(TenantRef tenant, size_t max_in_service) noexcept {
+    tenant->max_in_service = max_in_service;
+  }
+  static const std::string& NameOf(TenantRef tenant) { return *tenant->name; }
+  // Return the numbers of items of the tenant that are queued, and that are in service.
+  size_t Queued(std::string_view tenant) const {
+    const auto found = tenants_.find(tenant);
+    return found == tenants_.end() ? 0 : found->second.items.size();
+  }
+  size_t InService(std::string_view tenant) const {
+    const auto found = tenants_.find(tenant);
+    return found == tenants_.end() ? 0 : found->second.in_service;
+  }
+
+  // Returns the position of any queued item.
+  std::optional<Position> First() {
+    if (order_.empty()) return std::nullopt;
+    Tenant* const tenant = *order_.begin();
+    return Position{tenant, tenant->items.begin()};
+  }
+
+  // Returns the first item, in the order of the tenants, for which `matches(item)` is true. Skips
+  // tenants that have reached their limit of items in service.
   template <class Matches>
   std::optional<Position> Find(Matches matches) {
     for (Tenant* tenant : order_) {
+      if (!MayServe(*tenant)) continue;
       const auto entry = std::find_if(tenant->items.begin(), tenant->items.end(),
                                       [&](const Entry& e) { return matches(e.item); });
       if (entry != tenant->items.end()) return Position{tenant, entry};
@@ -138,9 +164,11 @@ class FairQueue {
     return std::nullopt;
   }
 
+  // Visits the queued items of tenants that have not reached their limit of items in service.
   template <class Visit>
   void ForEach(Visit visit) const {
     for (const Tenant* tenant : order_) {
+      if (!MayServe(*tenant)) continue;
       for (const Entry& entry : tenant->items) visit(entry.item);
     }
   }
@@ -179,6 +207,8 @@ class FairQueue {
   }
 
  private:
+  static bool MayServe(const Tenant& tenant) { return tenant.in_service < tenant.max_in_service; }
+
   Item Serve(Position position, size_t in_service) noexcept {
     Tenant& tenant = *position.tenant;
     Item item = std::move(position.entry->item);

@@ -14,6 +14,7 @@
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/cache/tenant_loads.h"
 #include "server/engine/job_events.h"
+#include "server/engine/quotas/quotas.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "server/engine/scheduling/device_scheduler.h"
 
@@ -37,6 +38,7 @@ struct Engine {
   FactorCache& cache;
   AnalysisStore& analyses;    // analyses of sparse matrices
   TenantLoads& tenant_loads;  // counts factors and calls of each tenant
+  Quotas& quotas;             // limits of the tenants
   JobEvents& events;
   // Runs small jobs of several requests as one batch.
   JobBatcher& batcher;

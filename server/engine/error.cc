@@ -16,6 +16,7 @@ namespace {
 constexpr char kFieldUrl[] = "crout/field";
 constexpr char kReasonUrl[] = "crout/reason";
 constexpr char kRetryUrl[] = "crout/retry-seconds";
+constexpr char kQuotaUrl[] = "crout/quota";  // subject, newline, description
 
 std::optional<std::string> TextOf(const absl::Status& status, absl::string_view url) {
   const auto payload = status.GetPayload(url);
@@ -43,6 +44,19 @@ std::optional<double> RetryAfterOf(const absl::Status& status) {
   double seconds = 0;
   if (!text || !absl::SimpleAtod(*text, &seconds)) return std::nullopt;
   return seconds;
+}
+
+absl::Status WithQuota(absl::Status status, const QuotaViolation& violation) {
+  status.SetPayload(kQuotaUrl,
+                    absl::Cord(absl::StrCat(violation.subject, "\n", violation.description)));
+  return status;
+}
+
+std::optional<QuotaViolation> QuotaOf(const absl::Status& status) {
+  const std::optional<std::string> text = TextOf(status, kQuotaUrl);
+  if (!text) return std::nullopt;
+  const size_t end = text->find('\n');
+  return QuotaViolation{text->substr(0, end), text->substr(end + 1)};
 }
 
 absl::Status OutOfMemory() {

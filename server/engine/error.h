@@ -17,6 +17,7 @@ namespace crout {
 inline constexpr std::string_view kReasonQueueFull = "QUEUE_FULL";
 inline constexpr std::string_view kReasonMemoryExhausted = "MEMORY_EXHAUSTED";
 inline constexpr std::string_view kReasonPinLimit = "PIN_LIMIT";
+inline constexpr std::string_view kReasonQuotaExceeded = "QUOTA_EXCEEDED";
 inline constexpr std::string_view kReasonHandleUnknown = "HANDLE_UNKNOWN";
 inline constexpr std::string_view kReasonHandleExpired = "HANDLE_EXPIRED";
 inline constexpr std::string_view kReasonHandleEvicted = "HANDLE_EVICTED";
@@ -43,6 +44,16 @@ std::optional<std::string> ReasonOf(const absl::Status& status);
 absl::Status WithRetryAfter(absl::Status status, double seconds);
 // Returns the attached retry delay in seconds, or nothing.
 std::optional<double> RetryAfterOf(const absl::Status& status);
+
+// A quota that a request exceeds.
+struct QuotaViolation {
+  std::string subject;  // "tenant:NAME"
+  std::string description;
+};
+// Attaches a violation to `status`, which must not be OK.
+absl::Status WithQuota(absl::Status status, const QuotaViolation& violation);
+// Returns the attached violation, or nothing.
+std::optional<QuotaViolation> QuotaOf(const absl::Status& status);
 
 // Returns RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) for a lack of system memory. Does not throw.
 absl::Status OutOfMemory();

@@ -29,9 +29,10 @@ std::optional<TraceContext> TraceOf(const grpc::ServerContextBase& context) {
 }
 
 std::optional<Rejection> RejectionOf(const absl::Status& status) {
-  static constexpr std::array<std::pair<std::string_view, Rejection>, 6> kReasons = {
+  static constexpr std::array<std::pair<std::string_view, Rejection>, 7> kReasons = {
       {{kReasonQueueFull, Rejection::kQueueFull},
        {kReasonMemoryExhausted, Rejection::kMemory},
+       {kReasonQuotaExceeded, Rejection::kQuota},
        {kReasonDraining, Rejection::kDraining},
        {kReasonDeviceLost, Rejection::kDeviceLost},
        {kReasonUploadIdle, Rejection::kUploadIdle},

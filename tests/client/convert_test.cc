@@ -82,6 +82,7 @@ TEST(ConvertTest, StructsHaveTheFieldsOfTheContract) {
   ExpectFields<ServerLimits, v1::Limits>();
   ExpectFields<SolveResult, v1::SolveResult>();
   ExpectFields<SparseInfo, v1::SparseInfo>();
+  ExpectFields<TenantQuota, v1::TenantQuota>();
   ExpectFields<TenantUsage, v1::TenantLoad>();
   ExpectFields<Timings, v1::Timings>();
 }

@@ -2,6 +2,7 @@
 
 // algorithms, devices, status, estimate
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -51,6 +52,45 @@ absl::Status RunDevices(Session* session) {
   return absl::OkStatus();
 }
 
+// The rows of `croutctl quota`: each quota with its limit and its use.
+std::string QuotaTable(const TenantUsage& usage) {
+  const TenantQuota quota = usage.quota.value_or(TenantQuota());
+  std::vector<std::vector<std::string>> rows;
+  const auto bytes = [](int64_t value) { return FormatBytes(static_cast<double>(value)); };
+  const auto count = [](int64_t value) { return absl::StrCat(value); };
+  const auto add = [&](const char* name, std::optional<int64_t> limit, std::optional<int64_t> used,
+                       const auto& format) {
+    rows.push_back(
+        {name, limit ? format(*limit) : "none", used ? format(*used) : std::string("-")});
+  };
+  add("device_bytes", quota.device_bytes, usage.device_bytes, bytes);
+  add("host_bytes", quota.host_bytes, usage.host_bytes, bytes);
+  add("store_bytes", quota.store_bytes, usage.store_bytes, bytes);
+  add("pinned_bytes", quota.pinned_bytes, usage.pinned_bytes, bytes);
+  add("factors", quota.factors, usage.cached_factors, count);
+  add("bytes_in_flight", quota.bytes_in_flight, usage.bytes_in_flight, bytes);
+  add("queued_jobs", quota.queued_jobs, usage.queued_jobs, count);
+  add("running_jobs", quota.running_jobs, usage.running_jobs, count);
+  add("max_n", quota.max_n, std::nullopt, count);
+  rows.push_back(
+      {"device_seconds_per_minute",
+       quota.device_seconds_per_minute ? absl::StrCat(*quota.device_seconds_per_minute) : "none",
+       absl::StrCat(usage.device_seconds)});
+  return absl::StrCat("tenant ", Printable(usage.tenant), quota.soft ? " (soft bytes)" : "", "\n",
+                      FormatTable({"quota", "limit", "used"}, rows));
+}
+
+absl::Status RunQuota(Session* session) {
+  const auto info = session->client().ServerInfo(session->call());
+  if (!info.ok()) return info.status();
+  if (!info->own) {
+    return absl::UnimplementedError("the server is older than quotas: upgrade it");
+  }
+  const std::string table = QuotaTable(*info->own);
+  session->Print({ToJson(*info->own), table, table});
+  return absl::OkStatus();
+}
+
 absl::Status RunStatus(Session* session) {
   CallOptions call = session->call();
   // A health check: a server that does not answer in time counts as absent.
@@ -62,6 +102,7 @@ absl::Status RunStatus(Session* session) {
   Json summary = json;
   summary.erase("devices");
   summary.erase("tenants");
+  summary.erase("own");
   std::string report = FormatObject(summary) + "\n" +
                        FormatObjects({"name", "healthy", "streams_busy", "queue_depth",
                                       "reserved_bytes", "budget_bytes"},
@@ -96,6 +137,8 @@ void AddServerCommands(CLI::App* app, Session* session) {
                       [=] { return RunAlgorithms(session); });
   session->AddCommand(app, "devices", "List the devices of the server and their load",
                       [=] { return RunDevices(session); });
+  session->AddCommand(app, "quota", "Show the limits of the tenant and what it uses",
+                      [=] { return RunQuota(session); });
   session->AddCommand(
       app, "status",
       "Show the version, limits and load of the server; the default of --timeout is 5s",

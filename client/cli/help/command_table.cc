@@ -121,6 +121,7 @@ constexpr CommandExamples kExamples[] = {
       "croutctl analyze convection_diffusion.mtx --ordering=natural --plot=natural.svg"}},
     {"algorithms", {"croutctl algorithms", "croutctl algorithms --json"}},
     {"devices", {"croutctl devices", "croutctl devices --json"}},
+    {"quota", {"croutctl quota", "croutctl quota --tenant=alice --json"}},
     {"status", {"croutctl status", "croutctl status --timeout=1s --json"}},
     {"estimate", {"croutctl estimate 4096 --dtype=f32", "croutctl estimate 10000 --nnz=50000"}},
     {"top", {"croutctl top --once", "croutctl top --interval=5s"}},

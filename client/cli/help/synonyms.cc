@@ -43,6 +43,7 @@ constexpr Synonyms kCommandSynonyms[] = {
     {"analyze", "analyse analysis ordering symbolic fill"},
     {"algorithms", "methods solvers"},
     {"devices", "device gpu gpus"},
+    {"quota", "quotas limits"},
     {"status", "health ping server ready uptime server-info"},
     {"estimate", "predict cost price"},
     {"top", "watch monitor htop load"},

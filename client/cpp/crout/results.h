@@ -275,6 +275,21 @@ struct ServerLimits {
   int64_t max_pinned_bytes = 0;  // limit for the tenant's pinned factors
 };
 
+// Limits of one tenant. Unset: no limit.
+struct TenantQuota {
+  std::optional<int64_t> device_bytes;  // in the memory of each device: cached factors and jobs
+  std::optional<int64_t> host_bytes;    // the same in host memory
+  std::optional<int64_t> store_bytes;   // of files in the server's store
+  bool soft = false;  // the three may be exceeded while no other tenant needs the space
+  std::optional<int64_t> pinned_bytes;
+  std::optional<int64_t> factors;
+  std::optional<int64_t> bytes_in_flight;
+  std::optional<int64_t> queued_jobs;   // for each device
+  std::optional<int64_t> running_jobs;  // for each device
+  std::optional<int64_t> max_n;
+  std::optional<double> device_seconds_per_minute;
+};
+
 // Current usage of one tenant.
 struct TenantUsage {
   std::string tenant;
@@ -282,8 +297,13 @@ struct TenantUsage {
   int64_t device_bytes = 0;
   int64_t host_bytes = 0;
   int64_t calls = 0;
-  int64_t pinned_bytes = 0;  // counted above also
-  int64_t store_bytes = 0;   // of factors that are only in the server's store
+  int64_t pinned_bytes = 0;     // counted above also
+  int64_t store_bytes = 0;      // of factors that are only in the server's store
+  int64_t bytes_in_flight = 0;  // held by jobs and uploads; not counted above
+  int64_t queued_jobs = 0;
+  int64_t running_jobs = 0;
+  double device_seconds = 0;         // that count in quota.device_seconds_per_minute
+  std::optional<TenantQuota> quota;  // unset: none
 };
 
 // The directory of the server for durable factors and for factors that leave its memory.
@@ -305,6 +325,7 @@ struct ServerInfo {
   int64_t host_reserved_bytes = 0;
   std::vector<TenantUsage> tenants;  // ordered by bytes
   std::optional<StoreStatus> store;  // unset: the server has no store
+  std::optional<TenantUsage> own;    // the caller's tenant; unset from older servers
 };
 
 // Progress of a job on the server.

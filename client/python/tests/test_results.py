@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from crout import TenantQuota, _messages
+from crout.v1 import factorization_service_pb2 as service
+
 NAME = "<script>\n&\"'"
 A = np.diag([1.0, 2.0, 4.0])
 B = np.ones((3, 2))
@@ -55,3 +58,13 @@ def test_names_are_escaped(client):
         assert "<script>" not in f._repr_html_()
     with client.lu_factor(A) as f:
         assert "name" not in cells(f)
+
+
+def test_quotas_of_the_tenant(client):
+    own = client.server_info().own
+    assert (own.tenant, own.quota) == ("default", None)
+    message = service.GetServerInfoResponse()
+    assert _messages.server_info(message).own is None
+    message.own.quota.factors = 3
+    message.own.quota.soft = True
+    assert _messages.server_info(message).own.quota == TenantQuota(factors=3, soft=True)

@@ -23,13 +23,14 @@ UnclaimedFile TakeFile(NewFactor& factor) {
 }  // namespace
 
 FactorCache::FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         TenantLoads* loads, size_t max_pinned_bytes, FactorStore* files)
+                         TenantLoads* loads, const Quotas* quotas, size_t max_pinned_bytes,
+                         FactorStore* files)
     : pool_(pool),
       events_(events),
       files_(files),
-      store_(pool, host_memory, events, loads, this, max_pinned_bytes, files) {}
+      store_(pool, host_memory, events, loads, quotas, this, max_pinned_bytes, files) {}
 
-FactorCache::~FactorCache() = default;
+FactorCache::~FactorCache() { store_.DetachAll(); }
 
 std::shared_ptr<CachedVersion> FactorCache::MakeVersion(NewFactor factor) {
   auto stored = std::make_shared<CachedVersion>();
@@ -94,6 +95,7 @@ absl::StatusOr<FactorInfo> FactorCache::Insert(NewFactor factor, const InsertOpt
   RequestIds::Node request(entry->tenant, entry->request_id);
   RequestIds::EndedClaim ended;  // destroyed after the lock is released
   MutexLock lock(&store_.mutex());
+  if (options.listed) CROUT_RETURN_IF_ERROR(store_.CheckFactors(entry->account));
   if (options.pin) {
     CROUT_RETURN_IF_ERROR(store_.CheckPinnable(*stored, entry->account, /*replaced=*/nullptr));
   }

@@ -138,11 +138,12 @@ class FactorCache : private TieredStore::Owner {
 
   // All arguments outlive the cache. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` counts each tenant's entries, and their bytes by
-  // tier; no other cache may use it. `max_pinned_bytes` is TieredStore's. `files` may be null: the
-  // server then has no store. Leases use WallNow(). The files of factors remain when the cache
-  // ends.
+  // tier; no other cache may use it. `quotas` limits both. `max_pinned_bytes` is TieredStore's.
+  // `files` may be null: the server then has no store. Leases use WallNow(). The files of factors
+  // remain when the cache ends.
   FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-              TenantLoads* loads, size_t max_pinned_bytes, FactorStore* files = nullptr);
+              TenantLoads* loads, const Quotas* quotas, size_t max_pinned_bytes,
+              FactorStore* files = nullptr);
   ~FactorCache() override;
   FactorCache(const FactorCache&) = delete;  // Pins point to it.
   FactorCache& operator=(const FactorCache&) = delete;
@@ -151,8 +152,9 @@ class FactorCache : private TieredStore::Owner {
   // std::bad_alloc and leave the cache unchanged.
 
   // Adds a factor. Completes the claim of options.request_id, if there is one. Returns
-  // RESOURCE_EXHAUSTED (reason PIN_LIMIT) if the factor may not be pinned (TieredStore::
-  // CheckPinnable). A durable factor requires StoreForInsert().
+  // RESOURCE_EXHAUSTED if the factor may not be pinned (TieredStore::CheckPinnable), or if the
+  // tenant has as many factors as it may have (TieredStore::CheckFactors). A durable factor
+  // requires StoreForInsert().
   absl::StatusOr<FactorInfo> Insert(NewFactor factor, const InsertOptions& options);
 
   // Returns the living factor of a request_id. If there is none, claims the id and returns nullopt.
@@ -238,6 +240,10 @@ class FactorCache : private TieredStore::Owner {
   }
   size_t EvictableBytes(DeviceSlot& slot, std::string_view tenant = {}) {
     return store_.EvictableBytes(slot, tenant);
+  }
+  // Returns QUOTA_EXCEEDED if Insert() would refuse another factor of the tenant now.
+  absl::Status CheckFactors(const TenantLoads::Account& account) const {
+    return store_.CheckFactors(account);
   }
   // Limit of the pinned bytes of one tenant.
   size_t max_pinned_bytes() const { return store_.max_pinned_bytes(); }

@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The rules by which tenants share one memory (decisions 0065 and 0068).
+// The rules by which tenants share one memory (decisions 0065, 0068 and 0069).
 //
 // The bytes of a tenant are all bytes that are reserved for it: versions in the cache, jobs and
-// uploads. The share of a tenant is the memory, without bytes that belong to no tenant, divided by
-// the number of active tenants, including the one that needs memory. A tenant is active while it
-// has bytes, and for kKeptFor after its last reservation.
+// uploads. A tenant is active while it has bytes, and for kKeptFor after its last reservation. The
+// share of a tenant is its soft quota. Active tenants without a soft quota have equal shares of the
+// rest of the memory, without bytes that belong to no tenant.
 //
 // A share is a soft limit: a tenant may exceed it while no other tenant needs the memory. Two rules
 // protect a tenant within its share. First, it loses no version for a request of another tenant,
 // nor for its own request. Second, requests that take a tenant above its share leave other tenants
 // the bytes that their jobs had or requested in the last kKeptFor, up to their shares. Jobs cannot
 // be evicted, so a tenant within its share waits at most until the jobs that run have ended.
+//
+// A quota that is not soft is a hard limit: a request evicts versions of its own tenant until it is
+// within the quota, and is refused if that does not suffice.
 #ifndef CROUT_SERVER_ENGINE_CACHE_MEMORY_SHARES_H_
 #define CROUT_SERVER_ENGINE_CACHE_MEMORY_SHARES_H_
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "kernels/util/mutex.h"
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/cache/tenant_loads.h"
 #include "server/engine/cache/tenant_share.h"
 #include "server/engine/cache/tier_memory.h"
+#include "server/engine/quotas/quota_table.h"
 
 namespace crout {
 
@@ -35,15 +42,25 @@ inline constexpr std::chrono::seconds kKeptFor{10};
 // TieredStore outlives it.
 class ShareOwner final : public ReservationOwner, public std::enable_shared_from_this<ShareOwner> {
  public:
-  // `mutex` is that of the TieredStore. `account` has shares. `for_copy`: the reservations are for
+  // The TieredStore owns `mutex`. `account` has shares. `for_copy`: the reservations are for
   // versions that become idle at once, so that they can be evicted for other tenants.
-  ShareOwner(Mutex& mutex, TierMemory& memory, TenantLoads::Account account, bool for_copy)
-      : mutex_(mutex), memory_(memory), account_(std::move(account)), for_copy_(for_copy) {}
+  ShareOwner(Mutex& mutex, TierMemory& memory, TenantLoads::Account account,
+             const QuotaLimits& limits, bool for_copy)
+      : mutex_(mutex),
+        memory_(memory),
+        account_(std::move(account)),
+        limits_(limits),
+        for_copy_(for_copy) {}
 
+  const TenantLoads::Account& account() const { return account_; }
   TenantShare& share() const { return *account_.share(memory_.index); }
+  const QuotaLimits& limits() const { return limits_; }
+  // Returns the name and the value of the quota of the bytes in the memory.
+  std::pair<const char*, int64_t> memory_quota() const;
+  Tier tier() const { return memory_.tier; }
   bool for_copy() const { return for_copy_; }
 
-  // ReservationOwner. TryAdd() returns false if the bytes do not Fit().
+  // ReservationOwner. TryAdd() returns false if the bytes are not Allowed() now.
   bool TryAdd(size_t bytes) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   void Add(size_t bytes) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   void Subtract(size_t bytes) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,6 +72,7 @@ class ShareOwner final : public ReservationOwner, public std::enable_shared_from
   Mutex& mutex_;
   TierMemory& memory_;
   TenantLoads::Account account_;
+  const QuotaLimits limits_;
   const bool for_copy_;
 };
 
@@ -64,24 +82,31 @@ struct ShareRequest {
   ShareOwner* owner = nullptr;  // null: of no tenant; may evict all idle versions
 };
 
-// The caller of the following functions holds the mutex of the TieredStore. They allocate nothing.
+// The caller of the following functions holds the mutex of the TieredStore. Only CheckQuotas()
+// allocates.
+
+// Runs `change`, which may change the share and its idle versions.
+void UpdateShare(TierMemory& memory, TenantShare& share, absl::FunctionRef<void()> change) noexcept;
 
 // Bytes that a request may take.
 struct ShareRoom {
-  size_t free = 0;  // of the budget
-  size_t evictable =
-      0;            // in idle versions that the request may evict; exact only if it does not fit
-  size_t kept = 0;  // of both, for other tenants
+  size_t free = 0;       // bytes of the budget that are not reserved
+  size_t evictable = 0;  // bytes of idle versions to evict; exact only if the request does not fit
+  size_t kept = 0;       // part of both that is kept for other tenants
   std::chrono::duration<double> kept_for{0};  // the longest time for which they are kept
 
-  // Returns true if the request is allowed, after evictions if `free` is too small for it.
+  // Returns true if there is room for the request, after evictions if `free` is too small.
   bool Fits(size_t bytes) const {
     return bytes <= free + evictable && kept <= free + evictable - bytes;
   }
 };
-ShareRoom RoomFor(const TierMemory& memory, const ShareRequest& request);
+ShareRoom RoomFor(TierMemory& memory, const ShareRequest& request);
 // Returns the share from which the request evicts next; null if it may evict nothing.
-const TenantShare* NextVictim(const TierMemory& memory, const ShareRequest& request);
+const TenantShare* NextVictim(TierMemory& memory, const ShareRequest& request);
+// Returns QUOTA_EXCEEDED if the request exceeds a quota of its tenant even after its idle versions
+// were evicted. `retry_seconds` is the retry delay if jobs of the tenant hold the bytes.
+absl::Status CheckQuotas(const TierMemory& memory, const ShareRequest& request,
+                         double retry_seconds);
 // Keeps memory for a request that was refused, until kKeptFor after `retry_after`.
 void KeepFor(TierMemory& memory, const ShareRequest& request,
              std::chrono::duration<double> retry_after) noexcept;

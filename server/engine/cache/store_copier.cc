@@ -55,6 +55,7 @@ absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& rec
   store_->AwaitDiscards();
   absl::StatusOr<Reservation> reservation = reserve(bytes);
   if (!reservation.ok()) {
+    if (ReasonOf(reservation.status()) == kReasonQuotaExceeded) return reservation.status();
     return WithReason(
         absl::ResourceExhaustedError(absl::StrCat(
             "the factor needs ", bytes, " bytes of the store, which has ", store_->budget().limit(),

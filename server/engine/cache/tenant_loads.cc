@@ -15,7 +15,23 @@ constexpr size_t kPage = 64;
 
 int64_t Bytes(const TenantLoad& load) { return std::reduce(load.bytes.begin(), load.bytes.end()); }
 
+// Sums the differences of all memories. The numbers may be read while they change.
+template <class Counts>
+int64_t BytesInFlight(const Counts& reserved, const Counts& cached) {
+  int64_t sum = 0;
+  for (const Tier tier : {Tier::kDevice, Tier::kHost}) {
+    sum += reserved[static_cast<size_t>(tier)] - cached[static_cast<size_t>(tier)];
+  }
+  return std::max<int64_t>(sum, 0);
+}
+
 }  // namespace
+
+int64_t TenantLoad::bytes_in_flight() const { return BytesInFlight(reserved, bytes); }
+
+size_t TenantLoads::Account::bytes_in_flight() const noexcept {
+  return static_cast<size_t>(BytesInFlight(load_->second.reserved, load_->second.bytes));
+}
 
 TenantLoads::Account::~Account() {
   if (loads_ == nullptr) return;

@@ -32,6 +32,8 @@ struct TenantLoad {
   int64_t pinned_bytes = 0;                    // bytes of pinned factors
   int64_t calls = 0;                           // calls that have not ended
 
+  // Bytes of jobs and uploads.
+  int64_t bytes_in_flight() const;
   // Returns true if all numbers are 0. Pinned factors and bytes are numbers of factors too.
   bool empty() const { return factors == 0 && bytes == decltype(bytes){} && calls == 0; }
 };
@@ -70,6 +72,9 @@ class TenantLoads {
     }
     void AddPinnedBytes(int64_t bytes) noexcept { load_->second.pinned_bytes += bytes; }
     int64_t pinned_bytes() const noexcept { return load_->second.pinned_bytes; }
+    int64_t factors() const noexcept { return load_->second.factors; }
+    // Returns the reserved bytes that are not of cached factors.
+    size_t bytes_in_flight() const noexcept;
 
     const std::string& tenant() const noexcept { return load_->first; }
     // Makes the tenant's shares of the `count` memories of a TieredStore, unless they exist. Throws

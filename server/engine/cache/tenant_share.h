@@ -6,14 +6,15 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "server/engine/cache/list_node.h"
 
 namespace crout {
@@ -23,13 +24,13 @@ class ReservationOwner;
 
 // The mutex of TieredStore guards all members, except the first.
 struct TenantShare {
-  struct ByBytes {
+  struct ByExcess {
     bool operator()(const TenantShare* a, const TenantShare* b) const {
-      return std::tie(a->bytes, a->tenant) < std::tie(b->bytes, b->tenant);
+      return std::tuple(a->Excess(), a->tenant) < std::tuple(b->Excess(), b->tenant);
     }
   };
-  // Fewest bytes first; ties are ordered by name.
-  using Order = std::set<TenantShare*, ByBytes>;
+  // Smallest Excess() first; ties are ordered by name.
+  using Order = std::set<TenantShare*, ByExcess>;
 
   // `tenant_name` outlives the share. May throw std::bad_alloc.
   explicit TenantShare(std::string_view tenant_name) : tenant(tenant_name) {
@@ -39,17 +40,25 @@ struct TenantShare {
   TenantShare(const TenantShare&) = delete;  // Its node points to it.
   TenantShare& operator=(const TenantShare&) = delete;
 
-  // Runs `change`, which may change the members below, and updates `order`, which contains the
-  // shares with idle versions. Allocates nothing.
-  void Reorder(Order& order, absl::FunctionRef<void()> change) noexcept {
+  // Leave() removes the share from `order` if it is there. Join() adds it if it has idle versions.
+  // Neither allocates. Call Leave() before a change of the members below and Join() after it
+  // (UpdateShare()).
+  void Leave(Order& order) noexcept {
     if (node.empty()) node = order.extract(this);
-    change();
+  }
+  void Join(Order& order) noexcept {
     if (!idle.empty()) order.insert(std::move(node));
   }
 
+  // Bytes above the configured share; all bytes without one.
+  int64_t Excess() const {
+    return static_cast<int64_t>(bytes) - static_cast<int64_t>(configured.value_or(0));
+  }
+
   const std::string_view tenant;
-  size_t bytes = 0;                // reserved for the tenant: its versions, jobs and uploads
-  std::list<CachedVersion*> idle;  // least recently used first
+  std::optional<size_t> configured;  // bytes of the share; nothing: an equal share
+  size_t bytes = 0;                  // reserved for the tenant: its versions, jobs and uploads
+  std::list<CachedVersion*> idle;    // least recently used first
   size_t idle_bytes = 0;
 
   size_t cached_bytes = 0;  // part of `bytes` in attached versions; the rest is held by jobs

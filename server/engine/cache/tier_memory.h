@@ -38,13 +38,20 @@ struct TierMemory {
   // Guarded by the mutex of TieredStore.
   std::list<CachedVersion*> versions;  // attached
   size_t bytes = 0;                    // size of the attached versions
-  TenantShare::Order evictable;        // the shares with idle versions
+  // The equal shares and the configured shares with idle versions.
+  TenantShare::Order equal_shares;
+  TenantShare::Order configured_shares;
   size_t idle_bytes = 0;
   // Bytes of pinned versions that are in this memory or belong to its device.
   size_t pinned_bytes = 0;
   size_t owned_bytes = 0;          // reserved for tenants
-  size_t tenants = 0;              // number of shares with bytes or in `recent`
+  size_t equal_tenants = 0;        // number of equal shares with bytes or in `recent`
+  size_t configured_bytes = 0;     // sum of the configured shares with bytes or in `recent`
   std::list<TenantShare*> recent;  // the shares with kept bytes
+
+  TenantShare::Order& OrderOf(const TenantShare& share) {
+    return share.configured ? configured_shares : equal_shares;
+  }
 };
 
 }  // namespace crout

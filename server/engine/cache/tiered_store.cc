@@ -11,11 +11,18 @@
 #include "server/engine/cache/cached_version.h"
 #include "server/engine/cache/memory_shares.h"
 #include "server/engine/error.h"
+#include "server/engine/quotas/quotas.h"
 
 namespace crout {
 namespace {
 
 constexpr double kShortestMemoryRetrySeconds = 0.1;
+
+// Returns the seconds after which the jobs that hold memory have ended.
+double RetrySeconds(const DeviceSlot* slot, const ShareRoom& room) {
+  const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
+  return std::max(kShortestMemoryRetrySeconds, backlog > 0 ? backlog : room.kept_for.count());
+}
 
 }  // namespace
 
@@ -38,18 +45,16 @@ absl::Status TieredStore::ExhaustedStatus(const DeviceSlot* slot, size_t bytes,
           room.evictable, " bytes, and ", room.kept,
           " bytes are kept for other tenants: try again later")),
       kReasonMemoryExhausted);
-  // The jobs that hold the memory have ended after the backlog.
-  const double backlog = slot != nullptr ? slot->scheduler->load().backlog_seconds : 0;
-  const double delay = backlog > 0 ? backlog : room.kept_for.count();
-  return WithRetryAfter(std::move(status), std::max(kShortestMemoryRetrySeconds, delay));
+  return WithRetryAfter(std::move(status), RetrySeconds(slot, room));
 }
 
 TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-                         TenantLoads* loads, Owner* owner, size_t max_pinned_bytes,
-                         FactorStore* files)
+                         TenantLoads* loads, const Quotas* quotas, Owner* owner,
+                         size_t max_pinned_bytes, FactorStore* files)
     : pool_(pool),
       events_(events),
       loads_(loads),
+      quotas_(quotas),
       owner_(owner),
       memories_(pool->slots().size() + (files != nullptr ? 2 : 1)),
       max_pinned_bytes_(max_pinned_bytes) {
@@ -99,8 +104,17 @@ absl::Status TieredStore::CheckPinnable(const CachedVersion& version,
                           limit, ": release or unpin a factor, or request no pin")),
                       kReasonPinLimit);
   };
-  CROUT_RETURN_IF_ERROR(check("of this tenant", static_cast<size_t>(account.pinned_bytes()),
-                              max_pinned_bytes_, replaced != nullptr ? replaced->bytes : 0));
+  const auto pinned = static_cast<size_t>(account.pinned_bytes());
+  const size_t unpinned = replaced != nullptr ? replaced->bytes : 0;
+  CROUT_RETURN_IF_ERROR(check("of this tenant", pinned, max_pinned_bytes_, unpinned));
+  const int64_t quota = quotas_->Of(account.tenant()).pinned_bytes;
+  if (pinned - unpinned + version.bytes > static_cast<size_t>(quota)) {
+    return QuotaExceeded(account.tenant(), "pinned_bytes",
+                         absl::StrCat("the factor has ", version.bytes, " bytes, and ",
+                                      pinned - unpinned, " bytes are pinned"),
+                         absl::StrCat(quota), "Release or unpin a factor, or request no pin",
+                         /*retry_seconds=*/std::nullopt);
+  }
   for (const TierMemory& memory : memories_) {
     if (!CountsIn(version, memory)) continue;
     const size_t returned =
@@ -109,6 +123,15 @@ absl::Status TieredStore::CheckPinnable(const CachedVersion& version,
         check("in its memory", memory.pinned_bytes, memory.budget->limit() / 2, returned));
   }
   return absl::OkStatus();
+}
+
+absl::Status TieredStore::CheckFactors(const TenantLoads::Account& account) const {
+  const int64_t quota = quotas_->Of(account.tenant()).factors;
+  if (account.factors() < quota) return absl::OkStatus();
+  return QuotaExceeded(account.tenant(), "factors",
+                       absl::StrCat("it has ", account.factors(), " cached factors"),
+                       absl::StrCat(quota), "Release a factor, or solve without caching one",
+                       /*retry_seconds=*/std::nullopt);
 }
 
 void TieredStore::SetPinned(CachedVersion& version, bool pinned) noexcept {
@@ -148,6 +171,13 @@ ChargedMemory TieredStore::Detach(CachedVersion& version) noexcept {
   RemoveFromMemory(version);
   version.account = nullptr;
   return ReleaseIfUnused(version);
+}
+
+void TieredStore::DetachAll() noexcept {
+  MutexLock lock(&mutex_);
+  for (TierMemory& memory : memories_) {
+    while (!memory.versions.empty()) RemoveFromMemory(*memory.versions.front());
+  }
 }
 
 TenantLoads::Account TieredStore::OpenAccount(std::string_view tenant) const {
@@ -228,7 +258,7 @@ ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
   TierMemory& memory = *version.memory;
   if (version.pinned || (version.durable && memory.tier == Tier::kStore)) return {};
   TenantShare& share = ShareOf(version);
-  share.Reorder(memory.evictable, [&] {
+  UpdateShare(memory, share, [&] {
     version.idle.Link(share.idle);
     share.idle_bytes += version.bytes;
   });
@@ -241,7 +271,7 @@ void TieredStore::RemoveFromIdle(CachedVersion& version) noexcept {
   if (!version.idle.linked()) return;
   TierMemory& memory = *version.memory;
   TenantShare& share = ShareOf(version);
-  share.Reorder(memory.evictable, [&] {
+  UpdateShare(memory, share, [&] {
     version.idle.Unlink(share.idle);
     share.idle_bytes -= version.bytes;
   });
@@ -266,7 +296,8 @@ std::shared_ptr<const IterationRecord> TieredStore::RemoveRecord(CachedVersion& 
 std::shared_ptr<ShareOwner> TieredStore::OwnerOf(TierMemory& memory, std::string_view tenant,
                                                  bool for_copy) {
   if (tenant.empty()) return nullptr;
-  return std::make_shared<ShareOwner>(mutex_, memory, OpenAccount(tenant), for_copy);
+  return std::make_shared<ShareOwner>(mutex_, memory, OpenAccount(tenant), quotas_->Of(tenant),
+                                      for_copy);
 }
 
 absl::StatusOr<Reservation> TieredStore::ReserveOnDevice(DeviceSlot& slot, size_t bytes,
@@ -295,6 +326,7 @@ absl::Status TieredStore::CheckReachable(DeviceSlot& slot, size_t bytes, std::st
 absl::Status TieredStore::CheckRoom(const DeviceSlot* slot, TierMemory& memory,
                                     const ShareRequest& request) {
   const ShareRoom room = RoomFor(memory, request);
+  CROUT_RETURN_IF_ERROR(CheckQuotas(memory, request, RetrySeconds(slot, room)));
   if (room.Fits(request.bytes)) return absl::OkStatus();
   absl::Status status = ExhaustedStatus(slot, request.bytes, *memory.budget, room);
   if (const std::optional<double> delay = RetryAfterOf(status)) {

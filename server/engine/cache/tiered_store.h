@@ -62,10 +62,12 @@ class TieredStore {
 
   // All arguments outlive the store. `host_memory` allocates the copies of the host tier, which are
   // charged to the pool's host budget. `loads` holds the shares of the tenants; no other store may
-  // use it. `max_pinned_bytes` limits the pinned bytes of one tenant; 0: a quarter of all memory
-  // budgets. `files` may be null: evicted versions are then not written to files.
+  // use it. `quotas` limits them. `max_pinned_bytes` limits the pinned bytes of one tenant; 0: a
+  // quarter of all memory budgets. `files` may be null: evicted versions are then not written to
+  // files.
   TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
-              TenantLoads* loads, Owner* owner, size_t max_pinned_bytes, FactorStore* files);
+              TenantLoads* loads, const Quotas* quotas, Owner* owner, size_t max_pinned_bytes,
+              FactorStore* files);
   ~TieredStore();
   TieredStore(const TieredStore&) = delete;  // Its mutex guards other objects.
   TieredStore& operator=(const TieredStore&) = delete;
@@ -80,10 +82,10 @@ class TieredStore {
   const TierMemory& MemoryOf(const DeviceSlot& slot) const { return memories_[IndexOf(slot)]; }
   // Largest number of bytes of a tenant's pinned versions.
   size_t max_pinned_bytes() const { return max_pinned_bytes_; }
-  // Returns RESOURCE_EXHAUSTED (reason PIN_LIMIT) if the version may not be pinned: its tenant, to
+  // Returns RESOURCE_EXHAUSTED if the version may not be pinned. Reason PIN_LIMIT: its tenant, to
   // which `account` belongs, would have more than max_pinned_bytes() pinned, or more than half of
-  // the budget of the version's memory or device would be pinned. `replaced` may be null; a pinned
-  // version there no longer counts.
+  // the budget of the version's memory or device would be pinned. QUOTA_EXCEEDED: the quota
+  // pinned_bytes. `replaced` may be null; a pinned version there no longer counts.
   absl::Status CheckPinnable(const CachedVersion& version, const TenantLoads::Account& account,
                              const CachedVersion* replaced) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -91,7 +93,10 @@ class TieredStore {
   // Requires CheckPinnable().
   void SetPinned(CachedVersion& version, bool pinned) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns QUOTA_EXCEEDED if the tenant of `account` has as many factors as it may have.
+  absl::Status CheckFactors(const TenantLoads::Account& account) const;
   // Returns true if the version was lost with its device. A version with a file is not lost.
+  // Returns true if the version was lost with its device.
   static bool IsLost(const CachedVersion& version);
   // Replaces the parts of a version whose device is fenced by its file, if it has one and no pin.
   // Returns the parts.
@@ -123,6 +128,9 @@ class TieredStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes a version. Returns its memory, unless a pin or a move still uses the memory.
   ChargedMemory Detach(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes all versions, which are not pinned, before their entries are destroyed. Their files
+  // remain.
+  void DetachAll() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes a pin. Returns the memory if this was the last pin of a detached version.
   ChargedMemory Unpin(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -139,7 +147,7 @@ class TieredStore {
   // versions of the host tier.
   //
   // Errors of both functions have the reason MEMORY_EXHAUSTED and, unless `bytes` exceeds the whole
-  // budget, a retry delay.
+  // budget, a retry delay; or the reason QUOTA_EXCEEDED and, if waiting helps, a retry delay.
   absl::StatusOr<Reservation> ReserveOnHost(size_t bytes, std::string_view tenant);
   // Returns RESOURCE_EXHAUSTED if `bytes` would not fit now even if all versions on the slot that
   // `tenant` may evict were evicted.
@@ -257,6 +265,7 @@ class TieredStore {
   DevicePool* const pool_;
   CacheEvents* const events_;
   TenantLoads* const loads_;
+  const Quotas* const quotas_;
   Owner* const owner_;
   // Host memory, then the memory of each device, then the files if there are any.
   std::deque<TierMemory> memories_;

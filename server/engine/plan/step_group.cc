@@ -71,11 +71,25 @@ TaskSize StepGroup::PreparationSize() const {
           .is_small = all_known && steps <= kMaxSmallSteps};
 }
 
-absl::Status StepGroup::Analyze(StopRequested stop,
+absl::Status StepGroup::CheckOrders(const Quotas& quotas) const {
+  for (PayloadStep* step : steps_) {
+    int64_t order = 0;
+    if (!step->upload().needs_parsing()) {
+      order = step->order();
+    } else if (const auto declared = step->upload().declared()) {
+      order = declared->rows;
+    }
+    CROUT_RETURN_IF_ERROR(quotas.CheckOrder(tenant(), order));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepGroup::Analyze(Engine& engine, StopRequested stop,
                                 const std::function<bool(PayloadStep& step)>& stop_analysis) {
   for (PayloadStep* step : steps_) {
     if (step->upload().needs_parsing()) CROUT_RETURN_IF_ERROR(step->upload().Parse(stop));
   }
+  CROUT_RETURN_IF_ERROR(CheckOrders(engine.quotas));
   for (PayloadStep* step : steps_) {
     CROUT_RETURN_IF_ERROR(step->Analyze([&] { return stop_analysis(*step); }));
   }

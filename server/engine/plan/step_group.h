@@ -51,10 +51,12 @@ class StepGroup {
 
   // Size of the work of Analyze() and Assemble(), estimated from the headers of the payloads.
   TaskSize PreparationSize() const;
+  // Returns QUOTA_EXCEEDED if a matrix whose order is known exceeds the quota max_n.
+  absl::Status CheckOrders(const Quotas& quotas) const;
   // Parses and analyzes the payloads. Then plans the dense steps again if the analysis changes
   // their plans. Polls `stop`; the analysis of a step polls stop_analysis(step). CANCELLED if one
-  // of them returns true.
-  absl::Status Analyze(StopRequested stop,
+  // of them returns true. Returns the error of CheckOrders() before the analysis.
+  absl::Status Analyze(Engine& engine, StopRequested stop,
                        const std::function<bool(PayloadStep& step)>& stop_analysis);
   // Reserves the memory of the parsed payloads and writes them to the device. CANCELLED by `stop`.
   absl::Status Assemble(Engine& engine, StopRequested stop);

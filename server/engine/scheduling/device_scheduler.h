@@ -58,6 +58,7 @@ struct SchedulerOptions {
   // A job with a batcher waits at most this long from its submission for its batch to fill. It
   // waits only while another stream is busy.
   absl::Duration max_batch_delay = absl::Microseconds(200);
+  Quotas* quotas = nullptr;  // limits of the tenants; outlives the scheduler; null: none
 };
 
 // Runs the jobs of one device on a fixed set of contexts. If there are several, one of them runs

@@ -77,10 +77,13 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
   Deadlines deadlines;
   if (added.deadline != Clock::time_point::max()) deadlines.emplace(added.deadline, &added);
   std::list<std::shared_ptr<QueuedJob>> displaced;
+  const QuotaLimits limits =
+      options_.quotas == nullptr ? QuotaLimits() : options_.quotas->Of(added.tenant);
   bool wake_reaper = false;
   {
     MutexLock lock(&mutex_);
     if (stopping_) return StoppedStatus();
+    CROUT_RETURN_IF_ERROR(CheckQueued(added.tenant, limits.queued_jobs));
     std::optional<Queue::Position> victim;
     if (queue_.size() >= options_.queue_capacity) {
       victim = queue_.Displaced(added.tenant);
@@ -95,6 +98,7 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
       throw;
     }
     // Nothing below this line can fail.
+    queue_.LimitService(entry->second.tenant, static_cast<size_t>(limits.running_jobs));
     if (victim) {
       displaced.front() = RemoveFromQueue(*victim);
       displaced_.splice(displaced_.end(), displaced);
@@ -114,6 +118,20 @@ absl::Status JobScheduler::FullStatus() const {
                                        options_.queue_capacity, " waiting): try again later")),
                                    kReasonQueueFull),
                         std::max(kShortestRetrySeconds, BacklogSeconds()));
+}
+
+absl::Status JobScheduler::CheckQueued(const std::string& tenant, int64_t limit) const {
+  const size_t queued = queue_.Queued(tenant);
+  if (queued < static_cast<size_t>(limit)) return absl::OkStatus();
+  return QuotaExceeded(tenant, "queued_jobs",
+                       absl::StrCat(queued, " of its jobs wait in the queue of ", options_.name),
+                       absl::StrCat(limit), "Try again later",
+                       std::max(kShortestRetrySeconds, BacklogSeconds()));
+}
+
+JobScheduler::TenantJobs JobScheduler::JobsOf(std::string_view tenant) const {
+  MutexLock lock(&mutex_);
+  return {queue_.Queued(tenant), queue_.InService(tenant)};
 }
 
 bool JobScheduler::Remove(const QueuedJob* job) {
@@ -164,8 +182,7 @@ void JobScheduler::Stop() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    const auto any = [](const std::shared_ptr<QueuedJob>&) { return true; };
-    while (const auto position = queue_.Find(any)) dropped.push_back(RemoveFromQueue(*position));
+    while (const auto position = queue_.First()) dropped.push_back(RemoveFromQueue(*position));
     for (auto& job : displaced_) dropped.push_back(std::move(job));
     displaced_.clear();
   }
@@ -197,8 +214,9 @@ void JobScheduler::CorrectCharges(size_t stream, DequeuedJobs& dequeued) {
   double charged = 0;
   for (const DequeuedJobs::Charge& charge : dequeued.charges) charged += charge.seconds;
   for (const DequeuedJobs::Charge& charge : dequeued.charges) {
-    const double measured = CostOf(elapsed.count() * charge.seconds / charged);
-    queue_.End(charge.tenant, measured - charge.seconds);
+    const double seconds = elapsed.count() * charge.seconds / charged;
+    if (options_.quotas != nullptr) options_.quotas->Charge(Queue::NameOf(charge.tenant), seconds);
+    queue_.End(charge.tenant, CostOf(seconds) - charge.seconds);
   }
   dequeued.charges.clear();
 }

@@ -22,6 +22,7 @@
 #include "kernels/util/fair_queue.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/quotas/quotas.h"
 
 namespace crout {
 
@@ -88,6 +89,12 @@ class JobScheduler {
   size_t JobsAhead(const QueuedJob* job) const;
 
   Load load() const;
+  // Numbers of jobs of one tenant.
+  struct TenantJobs {
+    size_t queued = 0;
+    size_t running = 0;
+  };
+  TenantJobs JobsOf(std::string_view tenant) const;
 
   // Refuses new jobs, drops the queued jobs, and waits for the running jobs.
   void Stop();
@@ -105,6 +112,8 @@ class JobScheduler {
     size_t max_batch_jobs = 1;      // largest number of jobs that Choose() dequeues
     bool streams_are_alike = true;  // false: kSmallStream may not run every job
     std::string_view failpoint;     // evaluated before jobs run; an error drops them
+    // Limits queued and running jobs of tenants, and is charged their seconds; null: no quotas.
+    Quotas* quotas = nullptr;
   };
 
   // Jobs that a thread has dequeued to run them.
@@ -129,8 +138,9 @@ class JobScheduler {
   // least two jobs more than the job's own tenant. Otherwise the job is refused. The scheduler
   // releases its reference to the job after the job has run, or was dropped or removed.
   //
-  // RESOURCE_EXHAUSTED (reason QUEUE_FULL, with a retry delay): the queue is full. UNAVAILABLE
-  // (reason DRAINING): the scheduler is stopped. An error of Refusal() is returned as it is. After
+  // RESOURCE_EXHAUSTED (reason QUEUE_FULL, with a retry delay): the queue is full; reason
+  // QUOTA_EXCEEDED, with a retry delay: the tenant has too many queued jobs. UNAVAILABLE (reason
+  // DRAINING): the scheduler is stopped. An error of Refusal() is returned as it is. After
   // an error the job is not queued, and Drop is not called.
   absl::Status Enqueue(std::shared_ptr<QueuedJob> job);
 
@@ -184,6 +194,8 @@ class JobScheduler {
   std::shared_ptr<QueuedJob> RemoveFromQueue(Queue::Position position) noexcept
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FullStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckQueued(const std::string& tenant, int64_t limit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double BacklogSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double WorkSeconds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -74,9 +74,10 @@ enum class Rejection : uint8_t {
   kDraining,    // UNAVAILABLE
   kDeviceLost,  // UNAVAILABLE: the device is fenced
   kUploadIdle,  // the payload stopped arriving
+  kQuota,       // RESOURCE_EXHAUSTED: a quota of the tenant
 };
-inline constexpr std::array<std::string_view, 5> kRejectionNames = {
-    "queue_full", "memory", "draining", "device_lost", "upload_idle"};
+inline constexpr std::array<std::string_view, 6> kRejectionNames = {
+    "queue_full", "memory", "draining", "device_lost", "upload_idle", "quota"};
 
 // Label `reason` of crout_callers_refused_total: the reason for refusing a caller. The status is
 // PERMISSION_DENIED for the last two reasons, and UNAUTHENTICATED for the others.
@@ -106,9 +107,9 @@ inline constexpr std::array<std::string_view, 11> kCallerRefusalNames = {"no_cre
                                                                          "role"};
 
 // Label `file` of crout_file_*: setting files that are reloaded when they change.
-enum class WatchedFile : uint8_t { kTls, kIdentities, kTokenKeys };
-inline constexpr std::array<std::string_view, 3> kWatchedFileNames = {"tls", "identities",
-                                                                      "token_keys"};
+enum class WatchedFile : uint8_t { kTls, kIdentities, kTokenKeys, kQuotas };
+inline constexpr std::array<std::string_view, 4> kWatchedFileNames = {"tls", "identities",
+                                                                      "token_keys", "quotas"};
 
 // Label `outcome` of crout_series_steps_total: how a step was solved.
 enum class SeriesOutcome : uint8_t {

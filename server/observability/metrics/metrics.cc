@@ -19,6 +19,7 @@
 #include "server/observability/metrics/lazy_histogram.h"
 #include "server/observability/metrics/process_metrics.h"
 #include "server/observability/metrics/store_metrics.h"
+#include "server/observability/metrics/tenant_metrics.h"
 
 namespace crout {
 namespace {
@@ -449,6 +450,7 @@ std::string Metrics::Scrape() const {
   append(GpuFamilies(gpus));
   append(ProcessFamilies());
   if (state.store) append(StoreFamilies(*state.store));
+  append(TenantFamilies(state.tenants));
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "server/engine/cache/cache_events.h"
@@ -35,8 +36,23 @@ struct DeviceState {
   std::optional<GpuReading> gpu;  // empty: not a GPU, or no reading yet
 };
 
+// Load of one configured tenant, or of all others. Sizes are in bytes.
+struct TenantState {
+  std::string tenant;  // "other" for the sum of all others
+  int64_t calls = 0;
+  int64_t factors = 0;
+  int64_t device_bytes = 0;  // cached factors on devices
+  int64_t host_bytes = 0;    // cached factors in host memory
+  int64_t store_bytes = 0;   // cached factors in the store
+  int64_t pinned_bytes = 0;
+  int64_t bytes_in_flight = 0;  // memory of jobs and uploads
+  int64_t queued_jobs = 0;
+  int64_t running_jobs = 0;
+};
+
 struct ServerState {
   std::vector<DeviceState> devices;  // in the order of MetricsOptions::devices
+  std::vector<TenantState> tenants;  // configured ones and "other"; empty if none is configured
   TierStates cache;
   size_t pinned_bytes = 0;           // size of the pinned factors
   std::optional<StoreState> store;   // unset: the server has no store

@@ -82,6 +82,13 @@ grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* c
     context->AddTrailingMetadata("grpc-retry-pushback-ms",
                                  absl::StrCat(static_cast<int64_t>(std::ceil(*seconds * 1000))));
   }
+  if (const std::optional<QuotaViolation> quota = QuotaOf(status)) {
+    google::rpc::QuotaFailure failure;
+    auto* violation = failure.add_violations();
+    violation->set_subject(quota->subject);
+    violation->set_description(quota->description);
+    AddDetail(&details, failure);
+  }
   if (const std::optional<std::string> field = BadFieldOf(status)) {
     google::rpc::BadRequest bad;
     auto* violation = bad.add_field_violations();

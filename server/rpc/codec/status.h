@@ -40,6 +40,7 @@ absl::Status UnknownValue(absl::string_view field, Enum value) {
 // - ErrorInfo with the reason set by WithReason; by default the name of the code.
 // - RetryInfo if WithRetryAfter was used; `context` then also gets the trailer
 //   grpc-retry-pushback-ms.
+// - QuotaFailure if WithQuota was used.
 // - BadRequest for BadField and BadMessageField.
 // Messages are cut at 2 KiB; details stay under 8 KiB.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);

@@ -47,6 +47,7 @@ class SchurHandler final
     request.leading_order = header.leading_order();
     request.keep.assign(header.keep().begin(), header.keep().end());
     request.sets_cache = header.cache().ByteSizeLong() > 0;
+    if (request.sets_cache) CROUT_RETURN_IF_ERROR(call_.CheckFactors());
     return PlaceJob(core.engine, request.factor.device, [&](DeviceSlot& slot) {
       return SchurStep::Create(core.engine, request, slot);
     });

@@ -115,7 +115,7 @@ class IdempotentHandler : public JobHandler<FactorResult, v1::FactorizeResponse>
   // Claims the request_id, if there is one, and returns the steps. Returns no steps if the call is
   // answered or waits for the id.
   absl::StatusOr<std::vector<PayloadStep*>> Claim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
-    if (insert_.request_id.empty()) return steps_;
+    if (insert_.request_id.empty()) return StepsOfNewFactor();
     FactorCache& cache = call_.core().engine.cache;
     while (true) {
       const auto existing = cache.ClaimRequest(call_.tenant(), insert_.request_id);
@@ -128,7 +128,7 @@ class IdempotentHandler : public JobHandler<FactorResult, v1::FactorizeResponse>
       if (existing.ok()) {
         claim_.emplace(&cache, call_.tenant(), insert_.request_id);
         waiting_.Release();
-        return steps_;
+        return StepsOfNewFactor();
       }
       if (!absl::IsAborted(existing.status())) return existing.status();
       CROUT_ASSIGN_OR_RETURN(waiting_, call_.StoreFirstMessage());
@@ -137,6 +137,13 @@ class IdempotentHandler : public JobHandler<FactorResult, v1::FactorizeResponse>
         return std::vector<PayloadStep*>{};
       }
     }
+  }
+
+  // Returns the steps, or an error if the tenant may not cache another factor.
+  absl::StatusOr<std::vector<PayloadStep*>> StepsOfNewFactor()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
+    CROUT_RETURN_IF_ERROR(call_.CheckFactors());
+    return steps_;
   }
 
   // Claims the id again after a wait. Then starts the steps or answers.

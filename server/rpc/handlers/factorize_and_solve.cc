@@ -46,6 +46,7 @@ class FactorizeAndSolveHandler final
       if (insert_->durable) {
         CROUT_RETURN_IF_ERROR(call_.core().engine.cache.CheckDurable("cache.durable"));
       }
+      CROUT_RETURN_IF_ERROR(call_.CheckFactors());
     }
     return PlanFactorAndSolve(call_.core().engine, request, call_.tenant());
   }

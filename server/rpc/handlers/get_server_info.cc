@@ -2,6 +2,8 @@
 
 // GetServerInfo: describes the server, its devices and its limits. Lists the load of the largest
 // tenants for an admin and only the caller's own load for other scopes.
+#include <cmath>
+
 #include "crout_version.h"
 #include "kernels/device.h"
 #include "server/rpc/codec/encode.h"
@@ -39,7 +41,28 @@ void DescribeDevice(const DeviceSlot& slot, v1::DeviceStatus* status) {
   status->set_queue_depth(static_cast<int32_t>(load.queue_depth));
 }
 
-void DescribeTenant(const TenantLoad& load, v1::TenantLoad* described) {
+// Sets the limits of `quota` that exist. Returns false if there are none.
+bool DescribeQuota(const QuotaLimits& limits, v1::TenantQuota* quota) {
+  const auto set = [&](int64_t limit, void (v1::TenantQuota::*field)(int64_t)) {
+    if (limit != QuotaLimits::kNoLimit) (quota->*field)(limit);
+  };
+  set(limits.device_bytes, &v1::TenantQuota::set_device_bytes);
+  set(limits.host_bytes, &v1::TenantQuota::set_host_bytes);
+  set(limits.store_bytes, &v1::TenantQuota::set_store_bytes);
+  set(limits.pinned_bytes, &v1::TenantQuota::set_pinned_bytes);
+  set(limits.factors, &v1::TenantQuota::set_factors);
+  set(limits.bytes_in_flight, &v1::TenantQuota::set_bytes_in_flight);
+  set(limits.queued_jobs, &v1::TenantQuota::set_queued_jobs);
+  set(limits.running_jobs, &v1::TenantQuota::set_running_jobs);
+  set(limits.max_n, &v1::TenantQuota::set_max_n);
+  if (std::isfinite(limits.device_seconds_per_minute)) {
+    quota->set_device_seconds_per_minute(limits.device_seconds_per_minute);
+  }
+  quota->set_soft(limits.soft);
+  return !(limits == QuotaLimits{.soft = limits.soft});
+}
+
+void DescribeTenant(const Engine& engine, const TenantLoad& load, v1::TenantLoad* described) {
   described->set_tenant(load.tenant);
   described->set_cached_factors(load.factors);
   described->set_device_bytes(load.bytes[static_cast<size_t>(Tier::kDevice)]);
@@ -47,6 +70,20 @@ void DescribeTenant(const TenantLoad& load, v1::TenantLoad* described) {
   described->set_calls(load.calls);
   described->set_pinned_bytes(load.pinned_bytes);
   described->set_store_bytes(load.bytes[static_cast<size_t>(Tier::kStore)]);
+  described->set_bytes_in_flight(load.bytes_in_flight());
+  int64_t queued = 0;
+  int64_t running = 0;
+  for (const auto& slot : engine.devices.slots()) {
+    const DeviceScheduler::TenantJobs jobs = slot->scheduler->JobsOf(load.tenant);
+    queued += static_cast<int64_t>(jobs.queued);
+    running += static_cast<int64_t>(jobs.running);
+  }
+  described->set_queued_jobs(queued);
+  described->set_running_jobs(running);
+  described->set_device_seconds(engine.quotas.UsedSeconds(load.tenant));
+  if (!DescribeQuota(engine.quotas.Of(load.tenant), described->mutable_quota())) {
+    described->clear_quota();
+  }
 }
 
 }  // namespace
@@ -94,11 +131,11 @@ absl::Status GetServerInfo(ServerCore& core, const Scope& scope,
   }
   if (scope.has(Role::kAdmin)) {
     for (const TenantLoad& load : core.engine.tenant_loads.Largest(kMaxTenants)) {
-      DescribeTenant(load, response->add_tenants());
+      DescribeTenant(core.engine, load, response->add_tenants());
     }
-  } else {
-    DescribeTenant(core.engine.tenant_loads.Of(scope.tenant), response->add_tenants());
   }
+  DescribeTenant(core.engine, core.engine.tenant_loads.Of(scope.tenant), response->mutable_own());
+  if (!scope.has(Role::kAdmin)) *response->add_tenants() = response->own();
   return absl::OkStatus();
 }
 

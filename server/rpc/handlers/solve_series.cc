@@ -51,6 +51,8 @@ class SeriesHandler final
     if (!header.handle().empty()) {
       CROUT_ASSIGN_OR_RETURN(factor, DecodeHandle(header.handle()));
       call_.observed().SetHandle(header.handle());
+    } else {
+      CROUT_RETURN_IF_ERROR(call_.CheckFactors());
     }
     series_.emplace(core.engine, std::move(request), std::move(insert), core.limits.max_lease,
                     factor);

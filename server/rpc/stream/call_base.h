@@ -106,6 +106,8 @@ class CallBase : public LiveCall,
   ServerCore& core() const { return core_; }
   // Constant after Enter().
   const std::string& tenant() const { return tenant_; }
+  // Returns QUOTA_EXCEEDED if the tenant may not cache another factor now.
+  absl::Status CheckFactors() const { return core_.engine.cache.CheckFactors(account_); }
   Mutex& mutex() ABSL_LOCK_RETURNED(mutex_) { return mutex_; }
   ObservedCall& observed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return observed_; }
 

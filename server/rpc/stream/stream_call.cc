@@ -164,7 +164,10 @@ void StreamCall::Proceed(std::vector<PayloadStep*> steps) {
   DeviceSlot& slot = steps_.slot();
   ReleaseOn(slot);
   const absl::StatusOr<MemoryNeed> need = steps_.PlanDense();
-  if (!need.ok()) return End(need.status());
+  absl::Status status = need.status();
+  if (status.ok()) status = steps_.CheckOrders(core_.engine.quotas);
+  if (status.ok()) status = core_.engine.quotas.CheckSeconds(tenant_);
+  if (!status.ok()) return End(std::move(status));
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
   // A gRPC reaction must not wait for the driver or the system to allocate memory.
   if (need->device <= kQuickAdmissionBytes && steps_.HasCachedMemory()) {
@@ -234,7 +237,7 @@ absl::StatusOr<bool> StreamCall::FinishParsed() {
   const auto stop = [this] { return stop_requested(); };
   const PayloadStep* analyzed = nullptr;
   int reported_steps = -1;
-  CROUT_RETURN_IF_ERROR(steps_.Analyze(stop, [&](PayloadStep& step) {
+  CROUT_RETURN_IF_ERROR(steps_.Analyze(core_.engine, stop, [&](PayloadStep& step) {
     if (std::exchange(analyzed, &step) != &step) reported_steps = -1;
     return StopAnalyzing(step.upload(), reported_steps);
   }));

@@ -67,6 +67,7 @@ absl::StatusOr<bool> StreamCall::Consume() {
     }
     CROUT_ASSIGN_OR_RETURN(const size_t taken,
                            step->upload().Append(rest->bytes.first(bytes), resume, rest->region));
+    CROUT_RETURN_IF_ERROR(steps_.CheckOrders(core_.engine.quotas));
     reader_.Consume(taken);
     if (rest->region != nullptr) copied += taken;
     if (taken < bytes) return false;

@@ -22,6 +22,11 @@ TEST_F(CroutctlTest, ServerCommands) {
               ::testing::IsSupersetOf({"getrf", "cmpp"}));
   EXPECT_GT(RunJson({"devices"})["devices"][0]["budget_bytes"], 0);
   EXPECT_EQ(RunJson({"status", "--timeout=1m"})["draining"], false);
+  const Json usage = RunJson({"quota"});
+  EXPECT_EQ(usage["tenant"], "default");
+  EXPECT_EQ(usage["cached_factors"], 0);
+  EXPECT_FALSE(usage.contains("quota")) << "the daemon has no --quotas";
+  EXPECT_THAT(daemon_.Ctl({"quota"}).output, ::testing::HasSubstr("device_seconds_per_minute"));
   EXPECT_GE(RunJson({"estimate", "1000", "--dtype=f32"})["peak_bytes"], 4'000'000);
   EXPECT_LT(RunJson({"estimate", "1000", "--nnz=5000"})["cached_bytes"], 9'000'000);
   EXPECT_FALSE(RunJson({"estimate", "1000"}).contains("precision"));

@@ -42,8 +42,11 @@ class Daemon:
         self._croutctl = croutctl
         self._failpoints = str(work_dir / "failpoints")
         self._log = open(work_dir / "croutd.log", "wb")
+        quotas = work_dir / "quotas.toml"
+        quotas.write_text("[tenant.default]\nsoft = true\n")  # names the tenant for its metrics
+        quotas.chmod(0o644)
         self._process = subprocess.Popen(
-            [croutd_test, f"--failpoints={self._failpoints}", "--listen=127.0.0.1:0",
+            [croutd_test, f"--failpoints={self._failpoints}", f"--quotas={quotas}", "--listen=127.0.0.1:0",
              "--metrics-listen=127.0.0.1:0", "--streams=1", "--queue-capacity=2",
              "--host-budget=400MiB", "--device-budget=128MiB", "--drain-grace=0s",
              "--upload-idle-timeout=inf", "--upload-min-rate=0"],

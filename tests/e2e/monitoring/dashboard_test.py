@@ -68,6 +68,9 @@ PANEL_LOADS = {
     "GPU memory": "gpu",
     "GPU memory errors": "gpu",
     "GPU Xid errors": "gpu",
+    "Memory of tenants": "factor",
+    "Factors of tenants": "factor",
+    "Jobs of tenants": "crowd",
     "Daemons up": "stop",
     "Healthy devices": "stop",
 }

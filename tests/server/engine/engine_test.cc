@@ -107,13 +107,15 @@ class EngineTest : public ::testing::Test {
     auto created = DevicePool::Create(std::move(devices), pool);
     ASSERT_OK(created);
     devices_ = *std::move(created);
-    cache_.emplace(devices_.get(), &host_memory_, &events_, &loads_, /*max_pinned_bytes=*/0);
+    cache_.emplace(devices_.get(), &host_memory_, &events_, &loads_, &quotas_,
+                   /*max_pinned_bytes=*/0);
     batcher_.emplace(events_, host_memory_);
     engine_.reset(new Engine{.limits = {.batching_max_order = 0},
                              .devices = *devices_,
                              .cache = *cache_,
                              .analyses = analyses_,
                              .tenant_loads = loads_,
+                             .quotas = quotas_,
                              .events = events_,
                              .batcher = *batcher_,
                              .host_memory = host_memory_,
@@ -160,7 +162,7 @@ class EngineTest : public ::testing::Test {
       CROUT_RETURN_IF_ERROR(Send(steps[i].upload(), payloads[i]));
     }
     if (steps.any_parsed()) {
-      CROUT_RETURN_IF_ERROR(steps.Analyze(kNever, [](PayloadStep&) { return false; }));
+      CROUT_RETURN_IF_ERROR(steps.Analyze(*engine_, kNever, [](PayloadStep&) { return false; }));
       CROUT_RETURN_IF_ERROR(steps.Assemble(*engine_, kNever));
     }
     absl::StatusOr<Result> result = absl::UnknownError("the job did not run");
@@ -202,6 +204,7 @@ class EngineTest : public ::testing::Test {
   testing::CountingResource host_memory_{size_t{64} << 20};
   CountingEvents events_;
   TenantLoads loads_;
+  Quotas quotas_;
   AnalysisStore analyses_;
   ThreadPool parsers_{1};
   std::unique_ptr<DevicePool> devices_;

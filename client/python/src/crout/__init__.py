@@ -44,6 +44,7 @@ from crout.records import (
     SparseInfo,
     StoreStatus,
     TenantLoad,
+    TenantQuota,
 )
 from crout.results import (
     BatchSolution,
@@ -100,6 +101,7 @@ __all__ = [
     "StoreStatus",
     "Strategy",
     "TenantLoad",
+    "TenantQuota",
     "Unavailable",
     "UnreadableFile",
     "Values",

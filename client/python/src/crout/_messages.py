@@ -23,6 +23,7 @@ from crout.records import (
     SparseInfo,
     StoreStatus,
     TenantLoad,
+    TenantQuota,
 )
 from crout.results import (
     Complement,
@@ -271,9 +272,19 @@ def server_info(message: service.GetServerInfoResponse) -> ServerInfo:
         default_lease=seconds(message.limits.default_lease),
         max_lease=seconds(message.limits.max_lease),
         max_pinned_bytes=message.limits.max_pinned_bytes,
-        tenants=tuple(_result(TenantLoad, tenant) for tenant in message.tenants),
         store=_result(StoreStatus, message.store) if message.HasField("store") else None,
+        tenants=tuple(map(_tenant, message.tenants)),
+        own=_tenant(message.own) if message.HasField("own") else None,
     )
+
+
+def _tenant(message: service.TenantLoad) -> TenantLoad:
+    quota = None
+    if message.HasField("quota"):
+        names = [field.name for field in dataclasses.fields(TenantQuota) if field.name != "soft"]
+        limits = {name: optional(message.quota, name) for name in names}
+        quota = TenantQuota(soft=message.quota.soft, **limits)
+    return _result(TenantLoad, message, quota=quota)
 
 
 def _device(message: service.DeviceStatus) -> DeviceStatus:

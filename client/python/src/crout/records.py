@@ -274,6 +274,23 @@ class DeviceStatus(Summarized):
 
 
 @dataclass(frozen=True)
+class TenantQuota:
+    """Limits of a tenant; factorization_service.proto documents every field. None: no limit."""
+
+    device_bytes: int | None = None
+    host_bytes: int | None = None
+    soft: bool = False
+    pinned_bytes: int | None = None
+    factors: int | None = None
+    bytes_in_flight: int | None = None
+    queued_jobs: int | None = None
+    running_jobs: int | None = None
+    max_n: int | None = None
+    device_seconds_per_minute: float | None = None
+    store_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class TenantLoad:
     """Usage of a tenant; factorization_service.proto documents every field."""
 
@@ -284,6 +301,11 @@ class TenantLoad:
     calls: int
     pinned_bytes: int = 0
     store_bytes: int = 0
+    bytes_in_flight: int = 0
+    queued_jobs: int = 0
+    running_jobs: int = 0
+    device_seconds: float = 0.0
+    quota: TenantQuota | None = None
 
 
 @dataclass(frozen=True)
@@ -323,6 +345,8 @@ class ServerInfo(Summarized):
         are authenticated and the caller lacks the role ``admin``. Empty from older servers.
     store : StoreStatus or None
         The directory for durable factors and for factors that leave memory; None if the server has none.
+    own : TenantLoad or None
+        Usage and quotas of the caller's tenant; None from older servers.
     """
 
     _shown = "version commit draining devices cached_factors max_n max_sparse_n"
@@ -339,6 +363,7 @@ class ServerInfo(Summarized):
     max_sparse_n: int = 0
     max_pinned_bytes: int = 0
     store: StoreStatus | None = None
+    own: TenantLoad | None = None
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), "devices": tuple(device.name for device in self.devices)}

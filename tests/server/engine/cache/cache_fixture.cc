@@ -64,7 +64,7 @@ void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
   ASSERT_OK(pool);
   pool_ = *std::move(pool);
   cache_ = std::make_unique<FactorCache>(pool_.get(), &host_memory_, metrics_.get(), &loads_,
-                                         /*max_pinned_bytes=*/3 * kUnit, files_.get());
+                                         &quotas_, /*max_pinned_bytes=*/3 * kUnit, files_.get());
 }
 
 absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index,

@@ -103,6 +103,7 @@ class CacheTest : public ::testing::Test {
   std::vector<testing::FakeDevice*> devices_;  // owned by pool_
   std::unique_ptr<Metrics> metrics_;
   TenantLoads loads_;
+  Quotas quotas_;
   std::unique_ptr<DevicePool> pool_;
   std::unique_ptr<FactorStore> files_;  // used by Start(); null: no store
   std::unique_ptr<FactorCache> cache_;
