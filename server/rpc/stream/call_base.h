@@ -281,7 +281,7 @@ class CallBase : public LiveCall,
   class CallTask;
   struct RunningJob {
     Clock::time_point start;
-    double predicted_seconds = 0;
+    double predicted_seconds;
     std::optional<Metrics::OverdueJob> overdue;  // set when the job was reported
   };
   // Time that a client has to receive an error status before the call is cancelled.

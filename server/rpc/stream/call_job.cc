@@ -166,9 +166,7 @@ bool CallBase::BeginWork() {
 bool CallBase::BeginJob(double predicted_seconds) {
   if (!BeginWork()) return false;
   MutexLock lock(&mutex_);
-  running_.emplace();
-  running_->start = SteadyNow();
-  running_->predicted_seconds = predicted_seconds;
+  running_ = RunningJob{SteadyNow(), predicted_seconds, std::nullopt};
   return true;
 }
 
