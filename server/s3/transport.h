@@ -59,7 +59,7 @@ struct S3Reply {
   int status = 0;
   std::string etag;
   std::string content_range;
-  std::string digest;  // of the metadata of the object
+  std::string digest;  // digest of the object, from its metadata
   std::optional<uint64_t> content_length;
   size_t received = 0;  // bytes of S3Request::content that were written
   std::string text;     // body that is not in S3Request::content

@@ -191,7 +191,7 @@ class XmlReader {
   std::string_view rest_;
   const XmlVisitor& visit_;
   std::vector<std::string_view> path_;
-  std::vector<std::string> texts_;  // of the elements in path_
+  std::vector<std::string> texts_;  // texts of the elements in path_
 };
 
 absl::Status BadPage(absl::string_view what) {

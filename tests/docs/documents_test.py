@@ -72,7 +72,7 @@ class DocumentsTest(unittest.TestCase):
             with self.subTest(name=name):
                 text = self.texts[folder / name]
                 self.assertIn(f"]({name})", index)
-                self.assertRegex(text, rf"\A# {name[:4]}: .+\n\nStatus: (Accepted|Superseded by \d{{4}}|Withdrawn)")
+                self.assertRegex(text, rf"\A# {name[:4]}: .+\n\nStatus: (Accepted|Proposed|Superseded by \d{{4}}|Withdrawn)")
                 if "Status: Withdrawn" not in text:
                     sections = re.findall(r"^## (.*)$", text, re.M)
                     self.assertEqual(["Context", "Decision", "Consequences", "Alternatives"], sections)

@@ -279,7 +279,7 @@ struct ServerLimits {
 struct TenantQuota {
   std::optional<int64_t> device_bytes;  // in the memory of each device: cached factors and jobs
   std::optional<int64_t> host_bytes;    // the same in host memory
-  std::optional<int64_t> store_bytes;   // of files in the server's store
+  std::optional<int64_t> store_bytes;   // files in the server's store
   bool soft = false;  // the three may be exceeded while no other tenant needs the space
   std::optional<int64_t> pinned_bytes;
   std::optional<int64_t> factors;
@@ -298,7 +298,7 @@ struct TenantUsage {
   int64_t host_bytes = 0;
   int64_t calls = 0;
   int64_t pinned_bytes = 0;     // counted above also
-  int64_t store_bytes = 0;      // of factors that are only in the server's store
+  int64_t store_bytes = 0;      // size of the factors that are only in the store
   int64_t bytes_in_flight = 0;  // held by jobs and uploads; not counted above
   int64_t queued_jobs = 0;
   int64_t running_jobs = 0;

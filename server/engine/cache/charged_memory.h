@@ -24,7 +24,7 @@ struct ChargedMemory {
   DeviceSlot* slot = nullptr;  // device of the memory; null: not the memory of a device
   Reservation reservation;
   FactorParts parts;
-  uint64_t checksum = 0;  // of parts that were copied to host memory
+  uint64_t checksum = 0;  // checksum of parts in host memory
   UnclaimedFile file;
   std::shared_ptr<const IterationRecord> record;
 };

@@ -68,7 +68,7 @@ struct FactorInfo {
 struct WrittenFactor {
   Handle handle;
   int64_t version = 1;
-  absl::Time create_time;  // of the handle
+  absl::Time create_time;  // creation of the handle
   UnclaimedFile file;
 };
 

@@ -224,11 +224,10 @@ absl::Status CheckQuotas(const TierMemory& memory, const ShareRequest& request,
   if (const size_t above = AboveQuota(request); above > own.idle_bytes) {
     const auto [quota, limit] = owner.memory_quota();
     // The bytes of jobs become free when the jobs end.
-    return refuse(
-        quota, limit, own.bytes, above <= own.idle_bytes + UncachedBytes(own),
-        memory.tier == Tier::kDevice ? "of the device's memory are in use"
-        : memory.tier == Tier::kHost ? "of host memory are in use"
-                                     : "of the store are in use");
+    return refuse(quota, limit, own.bytes, above <= own.idle_bytes + UncachedBytes(own),
+                  memory.tier == Tier::kDevice ? "of the device's memory are in use"
+                  : memory.tier == Tier::kHost ? "of host memory are in use"
+                                               : "of the store are in use");
   }
   if (IsAboveBytesInFlight(request)) {
     return refuse("bytes_in_flight", owner.limits().bytes_in_flight,

@@ -163,7 +163,8 @@ absl::Status FactorCache::RestoreOne(FoundFactor& found) {
   if (!reservation) return absl::ResourceExhaustedError("no memory for the entry");
   version->reservation = *std::move(reservation);
   if (record.summary.sparse) {
-    std::optional<Reservation> memory = pool_->host_budget().TryReserve(found.analysis_bytes, owner);
+    std::optional<Reservation> memory =
+        pool_->host_budget().TryReserve(found.analysis_bytes, owner);
     if (!memory) return absl::ResourceExhaustedError("no memory for the analysis");
     CROUT_ASSIGN_OR_RETURN(std::shared_ptr<const Analysis> analysis,
                            files_->ReadAnalysis(found.file));

@@ -20,7 +20,7 @@ struct QuotaLimits {
 
   int64_t device_bytes = kNoLimit;  // in the memory of each device: cached factors and jobs
   int64_t host_bytes = kNoLimit;    // the same in host memory
-  int64_t store_bytes = kNoLimit;   // of files in the store
+  int64_t store_bytes = kNoLimit;   // files in the store
   // device_bytes, host_bytes and store_bytes replace the tenant's equal shares, and may be exceeded
   // while no other tenant needs the space.
   bool soft = false;
@@ -37,7 +37,7 @@ struct QuotaLimits {
 
 // The limits of all tenants.
 struct QuotaTable {
-  QuotaLimits defaults;  // of tenants that are not listed
+  QuotaLimits defaults;  // limits of tenants that are not listed
   std::map<std::string, QuotaLimits, std::less<>> tenants;
 
   const QuotaLimits& Of(std::string_view tenant) const {

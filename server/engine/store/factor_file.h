@@ -44,8 +44,8 @@ class FactorImage {
            std::span<const std::byte> bytes);
 
   TensorHeader header_;
-  std::vector<std::span<const std::byte>> contents_;  // of the tensors
-  std::string start_;                                 // of the file, up to the data
+  std::vector<std::span<const std::byte>> contents_;  // bytes of the tensors
+  std::string start_;                                 // start of the file, up to the data
   size_t bytes_ = 0;
 };
 

@@ -107,7 +107,7 @@ struct FoundFactor {
   StoredFile file;
   absl::Time lease_end;
   size_t part_bytes = 0;      // FactorParts::bytes() of its parts
-  size_t analysis_bytes = 0;  // of the arrays of its analysis
+  size_t analysis_bytes = 0;  // size of the arrays of its analysis
   bool has_matrix = false;
 };
 

@@ -26,7 +26,7 @@ struct Tensor {
   std::string name;
   TensorType type = TensorType::kU8;
   std::vector<int64_t> shape;
-  size_t offset = 0;  // of its first byte, from the begin of the data
+  size_t offset = 0;  // offset of the first byte from the start of the data
   size_t bytes = 0;
 };
 

@@ -11,14 +11,14 @@ namespace crout {
 
 struct StoreState {
   int64_t limit_bytes = 0;
-  int64_t used_bytes = 0;   // of all files, in blocks of the file system
+  int64_t used_bytes = 0;   // size of all files, in blocks of the file system
   bool degraded = false;    // the last write failed
   std::string reason;       // the error of the last write; empty unless degraded
   int64_t quarantined = 0;  // damaged files in the quarantine
   int64_t unusable = 0;     // other files that are charged but hold no usable factor
   // Since the start of the process.
-  int64_t written_bytes = 0;  // of completed files
-  int64_t read_bytes = 0;     // of parts
+  int64_t written_bytes = 0;  // size of completed files
+  int64_t read_bytes = 0;     // size of parts
   int64_t failed_writes = 0;
   int64_t failed_reads = 0;  // damaged files do not count
 };

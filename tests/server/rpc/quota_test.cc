@@ -51,7 +51,7 @@ class RpcQuotaTest : public RpcTest {
     StartServer({}, config);
   }
 
-  // What a refusal tells the client.
+  // Details of a refusal.
   struct Refusal {
     std::string reason;
     std::string subject;
@@ -203,7 +203,7 @@ TEST_F(RpcQuotaTest, QueuedJobsAreLimited) {
 TEST_F(RpcQuotaTest, OnlyConfiguredTenantsAreLabels) {
   StartWithQuotas("[tenant.named]\nfactors = 5\n");
   v1::Factor factor;
-  ASSERT_TRUE(Factorize(20, &factor).ok());  // of the tenant "default"
+  ASSERT_TRUE(Factorize(20, &factor).ok());  // tenant "default"
   Idle();
   const std::string text = core().metrics.Scrape();
   EXPECT_EQ(SampleOf(text, "crout_tenant_factors{tenant=\"named\"}"), 0);

@@ -153,7 +153,7 @@ TEST_F(SharedMemoryTest, ChargesARegionUntilItsLastUse) {
   const MemoryFile file(kRegionBytes - 1);
   auto region = Add(file);
   ASSERT_OK(region);
-  // The file can no longer shrink, whoever has a descriptor of it.
+  // The seal also holds for this descriptor.
   EXPECT_NE(ftruncate(file.get(), 0), 0);
   EXPECT_EQ(Held().host_reserved, kRegionBytes);
   EXPECT_EQ(device().live_registrations(), 1);

@@ -20,7 +20,7 @@ class RpcTenantBurstTest : public RpcTest {
 
   void Start() {
     Config config = SmallConfig();
-    config.pool.device_budget_bytes = size_t{12} << 20;  // of about five jobs of the burst
+    config.pool.device_budget_bytes = size_t{12} << 20;  // about five jobs of the burst
     config.limits.queue_capacity = config.pool.scheduler.queue_capacity = 2 * kBurst;
     StartServer({}, config);
   }
