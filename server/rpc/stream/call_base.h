@@ -280,8 +280,11 @@ class CallBase : public LiveCall,
   class CallJob;
   class CallTask;
   struct RunningJob {
-    Clock::time_point start;
-    double predicted_seconds;
+    RunningJob(Clock::time_point start, double predicted_seconds)
+        : start(start), predicted_seconds(predicted_seconds) {}
+
+    const Clock::time_point start;
+    const double predicted_seconds;
     std::optional<Metrics::OverdueJob> overdue;  // set when the job was reported
   };
   // Time that a client has to receive an error status before the call is cancelled.

@@ -166,7 +166,7 @@ bool CallBase::BeginWork() {
 bool CallBase::BeginJob(double predicted_seconds) {
   if (!BeginWork()) return false;
   MutexLock lock(&mutex_);
-  running_ = RunningJob{SteadyNow(), predicted_seconds, std::nullopt};
+  running_.emplace(SteadyNow(), predicted_seconds);
   return true;
 }
 
