@@ -388,6 +388,24 @@ TEST_F(StoreTierTest, FilesOfOtherDevicesStay) {
   EXPECT_THAT(Use(durable), Holds('a'));
 }
 
+TEST_F(StoreTierTest, FilesCountInTheQuotaOfTheirTenant) {
+  StartWithStore(/*device_units=*/8, /*host_units=*/8);
+  const Handle first = Put('a', /*durable=*/true);
+  const auto limit = static_cast<int64_t>(files_->budget().reserved());
+  quotas_.Set({.defaults = {.store_bytes = limit}, .tenants = {}});
+  const auto reason_of_second = [&] {
+    return ReasonOf(TryPut('b', Options(/*durable=*/true)).status());
+  };
+  EXPECT_THAT(reason_of_second(), Optional(std::string(kReasonQuotaExceeded)));
+  EXPECT_OK(TryPut('b', Options(/*durable=*/false)));
+
+  StartWithStore(/*device_units=*/8, /*host_units=*/8);
+  EXPECT_THAT(reason_of_second(), Optional(std::string(kReasonQuotaExceeded)))
+      << "the restored file counts";
+  ASSERT_OK(cache_->Release(kTenant, first));
+  EXPECT_OK(TryPut('b', Options(/*durable=*/true)));
+}
+
 TEST_F(StoreTierTest, DurableFactorsNeedAStore) {
   Start(2, 2);
   EXPECT_THAT(cache_->CheckDurable("cache.durable"),
