@@ -270,12 +270,13 @@ TEST(TopViewTest, ShowsSharesAndWhatIsFenced) {
 TEST(TopViewTest, ShowsTheTenantsOfMostBytes) {
   ServerInfo info;
   info.start_time = absl::FromUnixSeconds(1000);
-  info.tenants.assign(kTopTenants + 3, {.tenant = "t"});
+  info.tenants.assign(kTopTenants + 3, {.tenant = "t", .quota = {}});
   info.tenants[0] = {.tenant = "alice",
                      .cached_factors = 12,
                      .device_bytes = int64_t{3} << 30,
                      .host_bytes = 1 << 20,
-                     .calls = 2};
+                     .calls = 2,
+                     .quota = {}};
   const std::string view = TopView("host:1", info, absl::FromUnixSeconds(1000));
   EXPECT_THAT(view, ::testing::HasSubstr("\n\ntenant  factors  on devices  in host memory  calls\n"
                                          "alice   12       3.0 GiB     1.0 MiB         2\n"

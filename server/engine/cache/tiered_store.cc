@@ -383,6 +383,16 @@ absl::StatusOr<std::shared_ptr<CachedVersion>> TieredStore::SelectVictim(
   return victim.shared_from_this();
 }
 
+void TieredStore::EndKeeping() {
+  for (TierMemory& memory : memories_) {
+    std::shared_ptr<ReservationOwner> ended;  // destroyed after the lock is released
+    do {
+      MutexLock lock(&mutex_);
+      ended = EndKeptMemory(memory, /*all=*/false);
+    } while (ended != nullptr);
+  }
+}
+
 size_t TieredStore::pinned_bytes() const {
   MutexLock lock(&mutex_);
   return pinned_bytes_;
