@@ -278,9 +278,10 @@ TEST(TopViewTest, ShowsTheTenantsOfMostBytes) {
                      .calls = 2,
                      .quota = {}};
   const std::string view = TopView("host:1", info, absl::FromUnixSeconds(1000));
-  EXPECT_THAT(view, ::testing::HasSubstr("\n\ntenant  factors  on devices  in host memory  calls\n"
-                                         "alice   12       3.0 GiB     1.0 MiB         2\n"
-                                         "t       0        0 B         0 B             0\n"));
+  EXPECT_THAT(view, ::testing::HasSubstr(
+                        "\n\ntenant  factors  on devices  in host memory  in store  calls\n"
+                        "alice   12       3.0 GiB     1.0 MiB         0 B       2\n"
+                        "t       0        0 B         0 B             0 B       0\n"));
   EXPECT_THAT(view, ::testing::EndsWith("\nand 3 more\n"));
 }
 
