@@ -141,7 +141,7 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
     return absl::InternalError("the next version of a durable factor has no file");
   }
   next->handle = handle;
-  if (!next->durable) next->version = ++entry->last_version;
+  if (!next->durable) next->version = entry->last_version + 1;
   if (next->version < entry->stored->version) return Info(*entry, *next, now);
   next->pinned = entry->stored->pinned;
   if (next->pinned) {
@@ -149,6 +149,7 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
   }
   FactorInfo info = Info(*entry, *next, now);
   // Nothing can fail from here on.
+  entry->last_version = std::max(entry->last_version, next->version);
   next->file = file.Claim();
   entry->stored.swap(next);
   events_->OnEviction(next->memory->tier, CacheEviction::kReplaced);
