@@ -270,7 +270,7 @@ class Examples(unittest.TestCase):
         every = re.sub(r"^# ([\w-]+ = )", r"\1", sample, flags=re.MULTILINE)
         names = re.findall(r"^([\w-]+) = ", every, re.MULTILINE)
         # Omits settings that name files, because these exist only on the machine of an operator.
-        settings.write_text(re.sub(r"^(tls-|identities|token-)", r"# \1", every, flags=re.MULTILINE), encoding="utf-8")
+        settings.write_text(re.sub(r"^(tls-|identities|quotas|token-)", r"# \1", every, flags=re.MULTILINE), encoding="utf-8")
         croutd = self.prefix / "bin/croutd"
         known = re.findall(r"^ +--([\w-]+) .*\(Env:CROUT_(?!CONFIG)", run(croutd, "--help"), re.MULTILINE)
         self.assertEqual(sorted(names), sorted(known))
