@@ -31,11 +31,16 @@ class Server:
     """
 
     def __init__(
-        self, program: str, directory: Path, *flags: str, cores: Iterable[int] | None = None
+        self,
+        program: str,
+        directory: Path,
+        *flags: str,
+        listen: str = "127.0.0.1:0",
+        cores: Iterable[int] | None = None,
     ) -> None:
         self.log = directory / "croutd.log"
         self._log = self.log.open("ab")
-        self._arguments = [program, "--listen=127.0.0.1:0", "--metrics-listen=127.0.0.1:0", "--devices=host"]
+        self._arguments = [program, f"--listen={listen}", "--metrics-listen=127.0.0.1:0", "--devices=host"]
         self._arguments += ["--state-dir=none", "--drain-grace=0s", *flags]
         self._cores = cores
         self.start()
@@ -60,25 +65,23 @@ class Server:
         self.metrics_address = ready[2]
 
     def stop(self) -> None:
-        self._process.terminate()
-        self._end()
+        self.end()
         self._log.close()
 
-    def restart(self) -> None:
-        """Stop the daemon and start it again."""
+    def end(self) -> None:
+        """Stop the daemon. It can be started again."""
         self._process.terminate()
-        self._end()
-        self.start()
+        self._await_end()
 
     def kill_and_start(self) -> tuple[float, float]:
         """Kill the daemon and start it again. Return the times before and after."""
         begin = time.monotonic()
         self._process.kill()
-        self._end()
+        self._await_end()
         self.start()
         return begin, time.monotonic()
 
-    def _end(self) -> None:
+    def _await_end(self) -> None:
         self._process.wait(TIMEOUT)
         self._process.stdout.close()
 

@@ -265,8 +265,9 @@ class Recorder:
 def run(program: str, seconds: float, seed: int) -> Counter:
     """Run the clients and the kills, and check the history. Return what `check` returns."""
     with tempfile.TemporaryDirectory() as directory:
-        flags = (f"--listen=unix:{directory}/socket", f"--store={directory}/store")
-        server = Server(program, Path(directory), *flags)
+        server = Server(
+            program, Path(directory), f"--store={directory}/store", listen=f"unix:{directory}/socket"
+        )
         kills: list[Kill] = []
         try:
             recorder = Recorder(server.address, seed)
