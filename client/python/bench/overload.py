@@ -2,7 +2,7 @@
 """Measures the answered calls and the time of refusals at ten times the load that a server can answer.
 
 usage: overload.py CROUTD CROUTCTL [--result=FILE] [--seconds=10] [--n=512] [--nrhs=4] [--workers=512]
-                   [--server-cores=LIST] [--load-cores=LIST]
+                   [--server-cores=LIST] [--load-cores=LIST] [--server-flags=FLAGS]
 
 `croutctl bench` sends solves with a cached factor. Its first runs find the capacity: the largest rate of
 answered calls over several numbers of workers, each of which sends its next call when the last one has ended.
@@ -50,24 +50,38 @@ REFUSALS = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
 class Load:
     """Runs croutctl bench on cores of its own, at a low priority, so that it does not delay the probes."""
 
-    def __init__(self, croutctl, address, n, nrhs, cores):
-        self._cores = cores
-        self._command = [croutctl, f"--server={address}", "--json", "bench", f"--n={n}", f"--nrhs={nrhs}"]
+    def __init__(self, croutctl, server, n, nrhs, cores):
+        self._server, self._cores = server, cores
+        self._command = [
+            croutctl,
+            f"--server={server.address}",
+            "--json",
+            "bench",
+            f"--n={n}",
+            f"--nrhs={nrhs}",
+        ]
 
     def run(self, workers, seconds, rate=0.0):
         """Return the row of the run."""
         options = [f"--concurrency={workers}", f"--duration={seconds}s", "--warm-up=1s", f"--rate={rate}"]
+        calls, cpu = self._server_counts()
         output = subprocess.run(
             self._command + options, check=True, stdout=subprocess.PIPE, text=True, preexec_fn=self._prepare
         ).stdout
+        calls, cpu = np.subtract(self._server_counts(), (calls, cpu))
         [found] = json.loads(output)["results"]
         elapsed = found["requests"] / found["per_second"]
         refused = sum(found["errors_by_status"].get(status, 0) for status in REFUSALS)
         row = {"load": "scheduled" if rate else "closed loop", "workers": workers}
         row |= {"offered_per_second": (found["requests"] + found["errors"]) / elapsed}
         row |= {"answered_per_second": found["per_second"], "refused_per_second": refused / elapsed}
-        row |= {"other_errors": found["errors"] - refused}
+        row |= {"other_errors": found["errors"] - refused, "server_cpu_us": 1e6 * cpu / calls}
         return row | {"p50_ms": 1e3 * found["p50_seconds"], "p99_ms": 1e3 * found["p99_seconds"]}
+
+    def _server_counts(self):
+        """Return the number of all calls, and the seconds of processor time, of the server so far."""
+        calls = sum(self._server.metrics("crout_requests_total").values())
+        return calls, self._server.metrics("process_cpu_seconds_total")[""]
 
     def _prepare(self):
         os.sched_setaffinity(0, self._cores)
@@ -114,7 +128,7 @@ class Probes:
 
 def overload(server, croutctl, arguments, load_cores):
     """Return the rows of all runs, and whether the goals are met."""
-    load = Load(croutctl, server.address, arguments.n, arguments.nrhs, load_cores)
+    load = Load(croutctl, server, arguments.n, arguments.nrhs, load_cores)
     rows = [load.run(workers, arguments.seconds / 2) for workers in CLOSED_LOOP]
     capacity = max(row["answered_per_second"] for row in rows)
     with Probes(server.address, arguments.n, arguments.nrhs) as probes:
@@ -148,10 +162,11 @@ def main():
     )
     parser.add_argument("--server-cores", type=cores_of, default=set(cores[:half]), help="such as 0,1")
     parser.add_argument("--load-cores", type=cores_of, default=set(cores[half:] or cores), help="such as 2,3")
+    parser.add_argument("--server-flags", type=str.split, default=[], help="such as --queue-capacity=64")
     arguments = parser.parse_args()
     os.sched_setaffinity(0, arguments.load_cores)
     with tempfile.TemporaryDirectory() as directory:
-        flags = ("--log-calls=none",)
+        flags = ("--log-calls=none", *arguments.server_flags)
         server = Server(arguments.croutd, Path(directory), *flags, cores=arguments.server_cores)
         try:
             with crout.connect(server.address) as client:
@@ -161,7 +176,11 @@ def main():
             server.stop()
     for row in rows:
         print(row, file=sys.stderr)
-    result |= {"cores": len(arguments.server_cores), "machine_cores": len(cores)}
+    result |= {
+        "cores": len(arguments.server_cores),
+        "machine_cores": len(cores),
+        "flags": arguments.server_flags,
+    }
     result["overload"] = [{"n": arguments.n, "nrhs": arguments.nrhs, **row} for row in rows]
     if arguments.result:
         keep(result, arguments.result)

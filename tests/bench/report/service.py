@@ -68,7 +68,8 @@ TITLES = {
                  "either tenant). Latencies include the retries of refused calls. factors left: of 100."),
     "overload": ("Solves with a cached factor",
                  "croutctl bench on other cores than the server: workers that send the next call when the last one has ended, then calls on schedule at ten "
-                 "times the largest rate of these. of capacity: answered calls relative to that rate. The time of refusals is that of four other callers."),
+                 "times the largest rate of these. of capacity: answered calls relative to that rate. The time of refusals is that of four other callers. server "
+                 "cpu: processor time of the server for each call, answered or refused."),
     "store_starts": ("Starts with stored factors of order 32", "From exec to ready. cold: after the files were dropped from the page cache."),
     "store_writes": ("Durable factors",
                      "Medians, measured in turn: a factorization, a durable one, and a file of as many bytes that is written and synced in the same folder. The "
