@@ -7,7 +7,7 @@
 #
 # usage: deploy/test.sh [--long]
 #   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, the unit tests
-#                        under ThreadSanitizer, five minutes of mixed calls with exact solutions, ten minutes of calls
+#                        under ThreadSanitizer, an hour of mixed calls with exact solutions, ten minutes of calls
 #                        to a server that is killed, the image built by the whole Dockerfile, the line coverage of unit
 #                        and RPC tests, and the tests with PETSc (elsewhere only where PETSc is installed)
 #   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default

@@ -57,6 +57,10 @@ KEPT = {
     "service": ("The service from outside", "service"),
     "tls": ("What TLS costs", "service"),
     "python": ("The Python client beside the C++ client", "service"),
+    "fairness": ("One tenant beside the flood of another", "service"),
+    "overload": ("Ten times the load that the server can answer", "service"),
+    "store": ("The store of factors", "service"),
+    "soak": ("Many clients and tenants during faults", "service"),
     "gpu_service": ("The parts of the service on a GPU", "service"),
 }
 
@@ -272,7 +276,7 @@ PAGES = (
          "Every LU method over random, real and published matrices: times, accuracy and condition, the choice of `auto`",
          more=lu_methods),
     Page("series", "Time series", "Systems that change from step to step, by strategy", pictures=("series_*",)),
-    Page("service", "The service", "The client's view: latency, payloads, TLS, Python", more=service_parts),
+    Page("service", "The service", "The client's view: latency, payloads, TLS, Python, tenants, overload, the store", more=service_parts),
 )
 
 

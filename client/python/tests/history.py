@@ -4,13 +4,16 @@
 usage: history.py CROUTD [SECONDS [SEED]]       60 seconds by default
 
 Eight clients factor, refactor, solve, describe and release shared factors, while the server is killed and
-started again. `check` then requires of the recorded history:
+started again. Half of the factors are durable. At the end the server is killed once more, and all factors are
+solved with. `check` then requires of the recorded history:
 
 - A solution is right for the matrix of the version that its reply names.
 - A version of a handle is given to one matrix.
 - A reply names no version older than one that was acknowledged, or seen, before the call began.
-- A handle is missing only after a release began, or after the server was killed.
-- Once a release was acknowledged, the handle stays missing.
+- A handle is missing only after a release began, or, unless it is durable, after the server was killed. A
+  durable factor thus has the acknowledged version after a kill, or a newer one that was being written.
+- Once a release was acknowledged, the handle stays missing. Only a kill within `UNDONE_RELEASE` seconds may
+  undo the release of a durable factor, because its file is removed after the reply.
 
 Exit status: 0 if the history passed.
 """
@@ -18,7 +21,6 @@ Exit status: 0 if the history passed.
 import dataclasses
 import itertools
 import math
-import subprocess
 import sys
 import tempfile
 import threading
@@ -27,6 +29,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
+from daemon import Server
 
 import crout
 
@@ -36,6 +39,8 @@ FACTORS = 6
 ORDER = 12
 TOLERANCE = 1e-12
 """Largest relative error of a solution. The matrices are diagonally dominant."""
+UNDONE_RELEASE = 1.0
+"""Longest time from the reply to a release until the file of a durable factor is removed."""
 
 
 def matrix_of(seed: int) -> np.ndarray:
@@ -57,6 +62,8 @@ class Call:
     version: int = 0
     seed: int = 0
     """Of the matrix, for factor and refactor."""
+    durable: bool = False
+    """For factor."""
     b: np.ndarray | None = None
     x: np.ndarray | None = None
 
@@ -97,6 +104,7 @@ class _Handle:
         self._writes: dict[int, Call] = {}
         """Acknowledged factorizations by version."""
         self._uncertain = [c for c in calls if c.kind == "refactor" and c.outcome == "unknown"]
+        self._durable = any(call.durable for call in calls)
 
     def check(self) -> None:
         for call in self._calls:
@@ -106,9 +114,11 @@ class _Handle:
                 self._writes[call.version] = call
         self._check_order()
         self._check_missing()
-        for call in self._calls:
-            if call.outcome == "ok" and call.kind in ("solve", "describe"):
-                self._check_version(call)
+        # A solution shows which uncertain refactorization made its version; a description does not.
+        for kind in ("solve", "describe"):
+            for call in self._calls:
+                if call.outcome == "ok" and call.kind == kind:
+                    self._check_version(call)
 
     def _check_order(self) -> None:
         """No call returns a version older than one that was returned before the call began."""
@@ -124,15 +134,24 @@ class _Handle:
 
     def _check_missing(self) -> None:
         releases = [c for c in self._calls if c.kind == "release" and c.outcome != "missing"]
-        released = min((c.end for c in releases if c.outcome == "ok"), default=math.inf)
+        released = min(
+            (c.end for c in releases if c.outcome == "ok" and not self._undone(c)), default=math.inf
+        )
         begun = min((c.begin for c in releases), default=math.inf)
         born = min((c.end for c in self._calls if c.kind == "factor"), default=-math.inf)
-        killed = min((kill.begin for kill in self._kills if kill.end > born), default=math.inf)
+        kills = [] if self._durable else self._kills
+        killed = min((kill.begin for kill in kills if kill.end > born), default=math.inf)
         for call in self._calls:
             if call.outcome == "missing" and call.end < min(begun, killed):
                 raise HistoryError(f"the factor of {call} was neither released nor lost")
             if call.outcome == "ok" and call.begin > released:
                 raise HistoryError(f"{call} succeeded after the factor had been released")
+
+    def _undone(self, release: Call) -> bool:
+        """Return whether a kill may have undone the release."""
+        return self._durable and any(
+            release.begin < kill.end and kill.begin < release.end + UNDONE_RELEASE for kill in self._kills
+        )
 
     def _check_version(self, call: Call) -> None:
         if call.version in self._writes:
@@ -155,43 +174,6 @@ def _is_right(write: Call, call: Call) -> bool:
         return True
     exact = np.linalg.solve(matrix_of(write.seed), call.b)
     return bool(np.abs(call.x - exact).max() <= TOLERANCE * max(np.abs(exact).max(), 1e-300))
-
-
-class Server:
-    """A server on a Unix socket, which can be killed and started again."""
-
-    def __init__(self, program: str, directory: Path, *flags: str) -> None:
-        self.address = f"unix:{directory / 'socket'}"
-        self._command = [
-            program,
-            f"--listen={self.address}",
-            "--metrics-listen=127.0.0.1:0",
-            "--devices=host",
-        ]
-        self._command += ["--state-dir=none", "--drain-grace=0s", *flags]
-        self._log = (directory / "croutd.log").open("ab")
-        self._start()
-
-    def _start(self) -> None:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=self._log)
-        if not self._process.stdout.readline().startswith(b"croutd ready"):
-            raise RuntimeError(f"the server does not start: see {self._log.name}")
-
-    def _end(self) -> None:
-        self._process.wait(60)
-        self._process.stdout.close()
-
-    def kill_and_start(self) -> Kill:
-        begin = time.monotonic()
-        self._process.kill()
-        self._end()
-        self._start()
-        return Kill(begin, time.monotonic())
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._end()
-        self._log.close()
 
 
 class Recorder:
@@ -223,6 +205,13 @@ class Recorder:
         if self._errors:
             raise self._errors[0]
 
+    def solve_with_all(self) -> None:
+        """Solve with each factor that was not released."""
+        rng = np.random.default_rng(self._seed)
+        with crout.connect(self._address) as client:
+            for handle in list(self._handles):
+                self._call("solve", handle, client, rng)
+
     def _client(self, index: int) -> None:
         try:
             rng = np.random.default_rng([self._seed, index])
@@ -248,8 +237,8 @@ class Recorder:
         values = {}
         try:
             if kind == "factor":
-                f = client.lu_factor(matrix_of(seed))
-                handle, values = f.handle, {"version": f.version}
+                f = client.lu_factor(matrix_of(seed), durable=seed % 2 == 0)
+                handle, values = f.handle, {"version": f.version, "durable": f.record.durable}
             elif kind == "refactor":
                 values = {"version": client.factor(handle).refactor(matrix_of(seed)).version}
             elif kind == "solve":
@@ -276,11 +265,15 @@ class Recorder:
 def run(program: str, seconds: float, seed: int) -> Counter:
     """Run the clients and the kills, and check the history. Return what `check` returns."""
     with tempfile.TemporaryDirectory() as directory:
-        server = Server(program, Path(directory))
+        server = Server(
+            program, Path(directory), f"--store={directory}/store", listen=f"unix:{directory}/socket"
+        )
+        kills: list[Kill] = []
         try:
             recorder = Recorder(server.address, seed)
-            kills: list[Kill] = []
-            recorder.run(seconds, lambda: kills.append(server.kill_and_start()))
+            recorder.run(seconds, lambda: kills.append(Kill(*server.kill_and_start())))
+            kills.append(Kill(*server.kill_and_start()))
+            recorder.solve_with_all()
         finally:
             server.stop()
         return check(recorder.calls, kills)

@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs mixed calls from several clients at once and compares each result with the exact solution.
+"""Runs mixed calls of many clients and tenants during faults, and compares results with exact solutions.
 
-usage: soak.py CROUTD_TEST [SECONDS]        300 seconds by default
+usage: soak.py CROUTD_TEST [--seconds=3600] [--clients=200] [--result=FILE]
+
+The clients belong to TENANTS tenants with different quotas. Memory is small, so that idle factors move to the
+store on disk and back. Half of the factors that a client keeps are durable. Every FAULT_INTERVAL seconds one
+of FAULTS makes an operation of the server fail.
 
 Matrices, solutions and right-hand sides are integers, so that b = A x is exact. A result passes if its
-relative forward error is at most 10 n cond(A) u, or if it came with a warning and cond(A) u is above 1e-4.
-At the end no factor may be left, and the daemon's memory must have stopped growing.
+relative forward error is at most 10 n cond(A) u, or if it came with a warning and cond(A) u is above 1e-4. A
+call may fail only by a quota, for lack of memory, or by a fault, and no durable factor may be lost. At the
+end no factor may be left. The daemon's resident memory may grow by GROWTH from FLAT_AFTER seconds on; shorter
+runs do not check this.
+
 Exit status: 0 if every check passed.
 """
 
+import argparse
 import concurrent.futures
 import itertools
+import statistics
 import sys
 import tempfile
 import threading
-import urllib.request
+import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -25,11 +34,63 @@ from daemon import Daemon
 
 import crout
 
-CLIENTS = 6
+sys.path.append(str(Path(__file__).resolve().parents[1] / "bench"))
+from result import head, keep
+
+TENANTS = 8
+QUOTAS = """
+[default]
+factors = 10000
+
+[tenant.t1]
+device_seconds_per_minute = 5
+
+[tenant.t2]
+queued_jobs = 4
+running_jobs = 1
+
+[tenant.t3]
+host_bytes = "2MiB"
+soft = true
+
+[tenant.t4]
+factors = 40
+bytes_in_flight = "1MiB"
+
+[tenant.t5]
+host_bytes = "2MiB"
+store_bytes = "1MiB"
+
+[tenant.t6]
+max_n = 50
+"""
+KEPT = 12
+"""Factors that a client keeps at most."""
 MOST = 60
 """Largest order."""
-GROWTH = 1.5
-"""Most that memory may grow from a fifth of the time to the end."""
+PAUSE = 4.0
+"""Mean seconds between the calls of a client. Without pauses, the clients of one process delay each other."""
+FLAGS = ("--host-budget=64MiB", "--receive-buffers=64MiB", "--call-memory=32MiB", "--log-calls=none")
+INJECTED = "injected by soak.py"
+RESOURCE_EXHAUSTED, UNAVAILABLE = 8, 14
+FAULTS = (
+    ("memory.allocate", RESOURCE_EXHAUSTED),
+    ("store.write", RESOURCE_EXHAUSTED),
+    ("factorize.factor", UNAVAILABLE),
+    ("store.read", UNAVAILABLE),
+    ("solve.run", UNAVAILABLE),
+    ("store.sync", UNAVAILABLE),
+    ("dynamic_batch.run", UNAVAILABLE),
+    ("store.remove", UNAVAILABLE),
+    ("sparse.analyze", UNAVAILABLE),
+    ("store.create", UNAVAILABLE),
+)
+FAULT_INTERVAL = 20.0
+SAMPLE_INTERVAL = 5.0
+FLAT_AFTER = 600.0
+WINDOW = 60.0
+"""Seconds over which a figure of resident memory is a median."""
+GROWTH = 0.02
 
 
 class Problem:
@@ -122,55 +183,164 @@ def series(client, rng, dtype):
         problem.check(step.x * scale, doubted=False)
 
 
-WORK = (dense, sparse, once, batch, series)
+def durable(client, rng, dtype):
+    problem = Problem(rng, dtype)
+    f, first = call_with_warnings(client.lu_factor, problem.A, durable=True)
+    with f:
+        if f.info:
+            assert problem.cond * problem.u > 1e-4
+            return
+        x, doubted = call_with_warnings(f.solve, problem.b)
+        problem.check(x, first or doubted)
+
+
+class Keeper:
+    """Keeps factors of one client, and solves with any of them."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self._kept = []
+
+    def kept(self, client, rng, dtype):
+        if self._kept and rng.random() < 0.1:
+            self._release(self._kept.pop(rng.integers(len(self._kept))))
+        if len(self._kept) < KEPT:
+            problem = Problem(rng, dtype)
+            if problem.cond * problem.u > 1e-6:
+                return
+            self._kept.append((client.lu_factor(problem.A, durable=bool(rng.random() < 0.5)), problem))
+        index = rng.integers(len(self._kept))
+        f, problem = self._kept[index]
+        try:
+            x = f.solve(problem.b)
+        except crout.HandleExpired:
+            assert not f.record.durable, "a durable factor is lost"
+            self.lost += 1
+            del self._kept[index]
+            return
+        problem.check(x, doubted=False)
+
+    def close(self) -> None:
+        for kept in self._kept:
+            self._release(kept)
+
+    def _release(self, kept) -> None:
+        f, _ = kept
+        try:
+            f.release()
+        except crout.HandleExpired:
+            assert not f.record.durable, "a durable factor is lost"
+            self.lost += 1
+
+
+WORK = (dense, sparse, once, batch, series, durable)
 DTYPES = tuple(np.dtype(name).type for name in ("float32", "float64", "complex64", "complex128"))
 
 
-def run(address: str, seed: int, stop: threading.Event, counts: Counter) -> None:
-    rng = np.random.default_rng(seed)
-    with crout.connect(address, timeout=60) as client:
-        while not stop.is_set():
-            work, dtype = WORK[rng.integers(len(WORK))], DTYPES[rng.integers(len(DTYPES))]
-            work(client, rng, dtype)
-            counts[work.__name__] += 1
+def tenant_of(client: int) -> str:
+    return f"t{client % TENANTS}"
 
 
-def resident_bytes(daemon: Daemon) -> int:
-    with urllib.request.urlopen(f"http://{daemon.metrics_address}/metrics", timeout=60) as page:
-        text = page.read().decode()
-    lines = [line for line in text.splitlines() if line.startswith("process_resident_memory_bytes ")]
-    return int(float(lines[0].split()[1]))
+def is_expected(error: crout.CroutError) -> bool:
+    """Return whether a call may fail with this error."""
+    return isinstance(error, crout.Overloaded) or error.reason == "STORE_FAILED" or INJECTED in str(error)
 
 
-def soak(daemon: Daemon, seconds: float) -> None:
+def run(address: str, number: int, stop: threading.Event) -> Counter:
+    """Run random calls of one client. Return the number of calls by kind, and of errors by reason."""
+    rng = np.random.default_rng(number)
+    keeper, counts = Keeper(), Counter()
+    works = (*WORK, keeper.kept, keeper.kept)
+    with crout.connect(address, tenant_of(number), timeout=60) as client:
+        while not stop.wait(rng.uniform(0, 2 * PAUSE)):
+            work, dtype = works[rng.integers(len(works))], DTYPES[rng.integers(len(DTYPES))]
+            try:
+                work(client, rng, dtype)
+                counts[work.__name__] += 1
+            except crout.CroutError as error:
+                if not is_expected(error):
+                    raise
+                counts[error.reason or error.code] += 1
+        keeper.close()
+    counts["lost"] = keeper.lost
+    return counts
+
+
+def inject(daemon: Daemon, stop: threading.Event) -> Counter:
+    """Inject the faults in turn. Return their number."""
+    for turn in itertools.count():
+        if stop.wait(FAULT_INTERVAL):
+            break
+        daemon.fail(*FAULTS[turn % len(FAULTS)], INJECTED)
+    return Counter(faults=turn)
+
+
+def growth(samples: list[tuple[float, float]]) -> float | None:
+    """Return the growth of resident memory as a share; None after a short run. Samples: seconds, bytes."""
+    end = samples[-1][0]
+    if end < FLAT_AFTER + 2 * WINDOW:
+        return None
+    early = [size for at, size in samples if FLAT_AFTER <= at <= FLAT_AFTER + WINDOW]
+    late = [size for at, size in samples if at >= end - WINDOW]
+    return statistics.median(late) / statistics.median(early) - 1
+
+
+def factors_left(daemon: Daemon) -> int:
+    """Print the factors of all tenants. Return their number."""
+    left = 0
+    for number in range(TENANTS):
+        with crout.connect(daemon.address, tenant_of(number)) as client:
+            for f in client.list():
+                print(f"left to {tenant_of(number)}:", f.record)
+                left += 1
+    return left
+
+
+def soak(daemon: Daemon, clients: int, seconds: float) -> dict:
     """Run all clients for `seconds`. A failed check or call ends the run with its exception."""
-    counts, stop = Counter(), threading.Event()
-    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
-        calls = [pool.submit(run, daemon.address, seed, stop, counts) for seed in range(CLIENTS)]
-        concurrent.futures.wait(calls, seconds / 5, concurrent.futures.FIRST_EXCEPTION)
-        early = resident_bytes(daemon)
-        concurrent.futures.wait(calls, seconds * 4 / 5, concurrent.futures.FIRST_EXCEPTION)
-        late = resident_bytes(daemon)
+    stop = threading.Event()
+    samples = []
+    begin = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(clients + 1) as pool:
+        calls = [pool.submit(run, daemon.address, number, stop) for number in range(clients)]
+        calls.append(pool.submit(inject, daemon, stop))
+        done = set()
+        while not done and (passed := time.monotonic() - begin) < seconds:
+            samples.append((passed, daemon.resident_bytes()))
+            wait = min(SAMPLE_INTERVAL, seconds - passed)
+            done, _ = concurrent.futures.wait(calls, wait, concurrent.futures.FIRST_COMPLETED)
         stop.set()
-    for call in calls:
-        call.result()
-    with crout.connect(daemon.address) as client:
-        left = len(list(itertools.islice(client.list(), 10)))
-    print(dict(counts), f"resident: {early >> 20} MiB, at the end {late >> 20} MiB; factors left: {left}")
-    assert late <= GROWTH * early, "the daemon's memory grew"
-    assert left == 0, "factors are left"
+    counts = sum((call.result() for call in calls), Counter())
+    found = {"clients": clients, "tenants": TENANTS, "seconds": seconds, **counts}
+    stored = daemon.metrics("crout_store_transferred_bytes_total")
+    found |= {"stored_mib": sum(stored.values()) / 2**20, "resident_mib": samples[-1][1] / 2**20}
+    return found | {"growth": growth(samples), "factors_left": factors_left(daemon)}
 
 
 def main() -> int:
-    if len(sys.argv) not in (2, 3):
-        print(__doc__, file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("croutd_test")
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--result", help="file of the result, a JSON object")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        daemon = Daemon(sys.argv[1], Path(directory))
+        quotas = Path(directory, "quotas.toml")
+        quotas.write_text(QUOTAS)
+        quotas.chmod(0o600)
+        flags = (*FLAGS, f"--quotas={quotas}", f"--store={directory}/store")
+        daemon = Daemon(arguments.croutd_test, Path(directory), *flags)
         try:
-            soak(daemon, float(sys.argv[2]) if len(sys.argv) == 3 else 300.0)
+            with crout.connect(daemon.address) as client:
+                result = head("soak", client)
+            found = soak(daemon, arguments.clients, arguments.seconds)
         finally:
             daemon.stop()
+    print(found)
+    if arguments.result:
+        keep({**result, "soak": [found]}, arguments.result)
+    assert found["factors_left"] == 0, "factors are left"
+    assert found["growth"] is None or found["growth"] <= GROWTH, "the daemon's memory grew"
     print("every answer passed")
     return 0
 

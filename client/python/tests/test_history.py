@@ -12,8 +12,12 @@ from history import Call, HistoryError, Kill, matrix_of
 B = np.arange(1.0, history.ORDER + 1)
 
 
-def factor(begin, end, seed=1):
-    return Call("factor", begin, end, "ok", "H", version=1, seed=seed)
+def factor(begin, end, seed=1, durable=False):
+    return Call("factor", begin, end, "ok", "H", version=1, seed=seed, durable=durable)
+
+
+def describe(begin, end, version):
+    return Call("describe", begin, end, "ok", "H", version=version)
 
 
 def refactor(begin, end, version, seed, outcome="ok"):
@@ -46,6 +50,24 @@ ACCEPTED = {
     "missing while it is released": ([factor(0, 1), release(2, 5), missing(3, 4), missing(6, 7)], []),
     "used until it is released": ([factor(0, 1), release(2, 5), solve(3, 4, 1, 1)], []),
     "missing after a kill": ([factor(0, 1), missing(4, 5)], [Kill(2, 3)]),
+    "durable and used after a kill": (
+        [factor(0, 1, durable=True), refactor(2, 3, 2, 7), solve(6, 7, 2, 7)],
+        [Kill(4, 5)],
+    ),
+    "one of two refactorizations whose replies were lost": (
+        [
+            factor(0, 1, durable=True),
+            refactor(2, 4, 0, 7, "unknown"),
+            refactor(2, 4, 0, 8, "unknown"),
+            describe(5, 6, 2),
+            solve(7, 8, 2, 8),
+        ],
+        [Kill(3, 4)],
+    ),
+    "durable and used after a release that a kill undid": (
+        [factor(0, 1, durable=True), release(2, 3), solve(5, 6, 1, 1)],
+        [Kill(3.1, 4)],
+    ),
 }
 REFUSED = {
     "the solution of another version": (
@@ -85,6 +107,21 @@ REFUSED = {
     "used after the release": (
         [factor(0, 1), release(2, 3), solve(4, 5, 1, 1)],
         [],
+        "after the factor had been",
+    ),
+    "durable and missing after a kill": (
+        [factor(0, 1, durable=True), missing(4, 5)],
+        [Kill(2, 3)],
+        "neither released nor lost",
+    ),
+    "durable with an old version after a kill": (
+        [factor(0, 1, durable=True), refactor(2, 3, 2, 7), solve(6, 7, 1, 1)],
+        [Kill(4, 5)],
+        "was returned before",
+    ),
+    "durable and used long after its release": (
+        [factor(0, 1, durable=True), release(2, 3), solve(9, 10, 1, 1)],
+        [Kill(7, 8)],
         "after the factor had been",
     ),
     "a failed connection": ([factor(0, 1), release(2, 3, "unknown")], [], "failed while the server ran"),

@@ -4,11 +4,9 @@
 import asyncio
 import gc
 import os
-import re
 import signal
 import subprocess
 import sys
-import urllib.request
 
 import numpy as np
 import pytest
@@ -39,10 +37,8 @@ class SharingDaemon(Daemon):
         self.unix_address = f"unix:{path}"
         self.memory_path = f"{path}.memory"
 
-    def sample(self, series):
-        with urllib.request.urlopen(self._metrics, timeout=TIMEOUT) as page:
-            text = page.read().decode()
-        return float(re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)[1])
+    def sample(self, name):
+        return self.metrics(name)[""]
 
     def received(self):
         return self.sample("crout_shared_memory_received_bytes_total")

@@ -250,6 +250,11 @@ class TableTest(unittest.TestCase):
         self.assertEqual(table.header, ["n", "a, µs", "b"])
         self.assertEqual(table.rows, [["5", "1.00", "–"], ["6", "–", "2"]])
 
+    def test_results_of_operation_have_tables(self):
+        for key in ("fairness", "overload", "store_starts", "store_writes", "store_promotions", "soak"):
+            table, = service.tables({"benchmark": key, key: [{"n": 1, "p99_ms": 2.0, "met": True}]})
+            self.assertEqual(table.header, ["n", "p99, ms", "met"])
+
     def test_reuse_is_compared_with_a_factorization_in_each_step(self):
         def result(day, n, auto, change=1e-3, steps=50, family="random"):
             made = [{"n": n, "family": family, "steps": steps, "strategy": strategy, "of_getrf": share, "factorizations": 5}

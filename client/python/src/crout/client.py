@@ -131,8 +131,8 @@ class Client(Connection):
             (count, m, n). Nested numbers, ``[[4.0, 1.0], [1.0, 3.0]]``, are one matrix. Members may have any
             shapes, even rectangular or empty, and are converted to a common type. Sparse members, of at most
             2^24 elements, are sent as dense. A member's factors have the same bits in every batch. A batch
-            has the options `name`, `lease`, `pin`, `durable`, `request_id`, `on_lost`, `release_unreferenced`,
-            `device`, `keep_matrix`, `timeout` and `progress`.
+            has the options `name`, `lease`, `pin`, `durable`, `request_id`, `on_lost`,
+            `release_unreferenced`, `device`, `keep_matrix`, `timeout` and `progress`.
         name : str
             Name in lists of factors; at most 128 bytes of UTF-8.
         lease : str, float or timedelta, optional
