@@ -138,7 +138,7 @@ class FactorRecord(Summarized):
     nnz : int or None
         Entries of a sparse upload.
     tier : str
-        Memory that holds the factor: "device" or "host".
+        Memory that holds the factor: "device", "host" or "store" (a file).
     bytes : int
         Bytes charged to the server's cache.
     create_time, lease_expire_time : datetime.datetime
