@@ -251,6 +251,14 @@ def test_a_series_starts_with_a_factor_and_does_not_release_it(client, regular):
         next(client.series([A], np.ones(12), start=f))
 
 
+def test_a_series_releases_its_factor_before_the_server_ends_the_call(daemon, regular, monkeypatch):
+    monkeypatch.setattr(crout._transport, "CLOSE_SECONDS", 0)
+    with crout.connect(daemon.address, "slow", timeout=TIMEOUT) as c:
+        for _ in range(5):
+            list(c.series([regular(8)] * 2, np.ones(8)))
+        assert not list(c.list())
+
+
 def test_a_series_releases_its_factor(daemon, regular):
     with crout.connect(daemon.address) as c:
         list(c.series([regular(5)] * 2, np.ones(5)))

@@ -299,10 +299,11 @@ class Rounds:
             return True
         ended = threading.Event()
         # gRPC does not accept a callback for a call that has ended.
-        in_order = not self._running.add_callback(ended.set) or ended.wait(CLOSE_SECONDS)
+        if self._running.add_callback(ended.set):
+            ended.wait(CLOSE_SECONDS)
         self._cancel()
         self._running = None
-        return in_order
+        return True
 
     def _cancel(self) -> None:
         if self._running is not None:
