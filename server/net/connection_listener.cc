@@ -36,8 +36,6 @@ constexpr int kBacklog = 4096;
 // Time for which sent data may stay unacknowledged. Equal to kKeepaliveTimeoutMs of
 // server/daemon.cc, which gRPC's own listener would use.
 constexpr unsigned kUserTimeoutMs = 20'000;
-// Pause before the next accept if the system has no descriptor or memory for a connection.
-constexpr int kPauseMs = 50;
 // Connections that one peer may always have, even if they exceed a quarter of the limit.
 constexpr size_t kMinPerPeer = 64;
 
@@ -239,7 +237,7 @@ void ConnectionListener::Run() {
   polled.push_back({.fd = stop_, .events = POLLIN, .revents = 0});
   for (;;) {
     if (poll(polled.data(), polled.size(), -1) < 0) {
-      if (errno != EINTR) Pause();
+      if (errno != EINTR) PauseAccepting(stop_);
       continue;
     }
     if (polled.back().revents != 0) return;
@@ -249,18 +247,13 @@ void ConnectionListener::Run() {
   }
 }
 
-void ConnectionListener::Pause() const {
-  pollfd stop = {.fd = stop_, .events = POLLIN, .revents = 0};
-  poll(&stop, 1, kPauseMs);
-}
-
 void ConnectionListener::AcceptFrom(int socket) {
   sockaddr_storage from = {};
   socklen_t size = sizeof from;
   const int fd =
       accept4(socket, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) {
-    if (!IsConnectionError(errno)) Pause();
+    if (!IsConnectionError(errno)) PauseAccepting(stop_);
     return;
   }
   absl::Cleanup close_on_return = [fd] { close(fd); };

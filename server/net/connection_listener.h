@@ -100,8 +100,6 @@ class ConnectionListener {
   bool Admit(Connection& connection);
   size_t AcceptorFor(uid_t user) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasCapacityFor(const Peer& peer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits before the next accept. Returns early when Stop() is called.
-  void Pause() const;
   void CloseSockets();
   // Removes the records of closed connections.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -24,8 +24,6 @@
 namespace crout {
 namespace {
 
-// Pause before the next accept if the system has no descriptor or memory for a connection.
-constexpr int kPauseMs = 50;
 constexpr size_t kMaxPerUser = MemoryListener::kMaxConnections / 4;
 // Descriptors that fit into the control buffer. The system closes the others of a message.
 constexpr size_t kMaxFiles = 4;
@@ -176,7 +174,7 @@ void MemoryListener::Run() {
       polled.push_back({.fd = connection->socket(), .events = POLLIN, .revents = 0});
     }
     if (poll(polled.data(), polled.size(), -1) < 0) {
-      if (errno != EINTR) Pause();
+      if (errno != EINTR) PauseAccepting(stop_.get());
       continue;
     }
     if (polled[0].revents != 0) return;
@@ -190,15 +188,10 @@ void MemoryListener::Run() {
   }
 }
 
-void MemoryListener::Pause() const {
-  pollfd stop = {.fd = stop_.get(), .events = POLLIN, .revents = 0};
-  poll(&stop, 1, kPauseMs);
-}
-
 void MemoryListener::Accept() {
   OwnedFile socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket.get() < 0) {
-    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) Pause();
+    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) PauseAccepting(stop_.get());
     return;
   }
   const uid_t user = UserAt(socket.get());

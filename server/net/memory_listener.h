@@ -70,8 +70,6 @@ class MemoryListener {
   void Accept();
   // Reads the offer of a connection. Returns false if the connection must end.
   bool ReadOffer(const std::shared_ptr<Connection>& connection);
-  // Waits before the next accept. Returns early when Stop() is called.
-  void Pause() const;
 
   const std::string path_;
   const Offer offer_;

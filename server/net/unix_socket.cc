@@ -3,6 +3,7 @@
 #include "server/net/unix_socket.h"
 
 #include <grp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -115,6 +116,12 @@ uid_t UserAt(int socket) {
   ucred peer = {};
   socklen_t size = sizeof peer;
   return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.uid : 0;
+}
+
+void PauseAccepting(int stop) {
+  constexpr int kPauseMs = 50;
+  pollfd polled = {.fd = stop, .events = POLLIN, .revents = 0};
+  poll(&polled, 1, kPauseMs);
 }
 
 }  // namespace crout

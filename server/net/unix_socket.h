@@ -50,6 +50,10 @@ absl::StatusOr<int> ListenUnix(const std::string& path, int type);
 // Returns the user at the other end of a Unix socket; 0 for other sockets.
 uid_t UserAt(int socket);
 
+// Waits 50 ms, or less if `stop` becomes readable: the pause of a listener before the next accept
+// if the system has no descriptor or memory for a connection.
+void PauseAccepting(int stop);
+
 }  // namespace crout
 
 #endif  // CROUT_SERVER_NET_UNIX_SOCKET_H_

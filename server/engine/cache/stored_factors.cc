@@ -62,7 +62,7 @@ std::shared_ptr<const Analysis> Charged(Reservation memory,
     Reservation memory;
     std::shared_ptr<const Analysis> analysis;
   };
-  const auto owner = std::make_shared<const Owner>(std::move(memory), std::move(analysis));
+  const auto owner = std::make_shared<const Owner>(Owner{std::move(memory), std::move(analysis)});
   return {owner, owner->analysis.get()};
 }
 
