@@ -27,8 +27,8 @@ constexpr size_t kLimit = size_t{16} << 20;
 class FactorStoreTest : public ::testing::Test {
  protected:
   absl::Status Open(size_t max_bytes = kLimit) {
+    found_.clear();  // The store outlives its files.
     store_.reset();
-    found_.clear();
     CROUT_ASSIGN_OR_RETURN(store_, FactorStore::Open({folder_.path(), max_bytes}, &found_));
     return absl::OkStatus();
   }
@@ -54,8 +54,8 @@ class FactorStoreTest : public ::testing::Test {
 
   const TemporaryFolder folder_;
   Failpoints failpoints_;
-  std::vector<FoundFactor> found_;
   std::unique_ptr<FactorStore> store_;
+  std::vector<FoundFactor> found_;
 };
 
 TEST_F(FactorStoreTest, ReadsFactorsBackAfterAStart) {
@@ -95,9 +95,11 @@ TEST_F(FactorStoreTest, FindsTheNewestVersionAndItsLease) {
   StoredSample sample = DenseSample(3);
   ASSERT_OK(Put(sample));
   sample.record.version = 2;
-  ASSERT_OK_AND_ASSIGN(const StoredFile file, Put(sample));
   const absl::Time end = absl::FromUnixSeconds(1'900'000'000);
-  store_->SetLeaseEnd(file, end);
+  {
+    ASSERT_OK_AND_ASSIGN(const StoredFile file, Put(sample));
+    store_->SetLeaseEnd(file, end);
+  }
   ASSERT_OK(Open());
   ASSERT_EQ(found_.size(), 1u);
   EXPECT_EQ(found_[0].record.version, 2);
@@ -164,8 +166,11 @@ TEST_F(FactorStoreTest, ChargesOtherFiles) {
 TEST_F(FactorStoreTest, AStartDropsFactorsAboveTheBudgetUnlessTheyAreDurable) {
   ASSERT_OK(Open());
   StoredSample sample = DenseSample(3, 1);
-  ASSERT_OK_AND_ASSIGN(const StoredFile first, Put(sample));
-  const size_t bytes = first.bytes();
+  size_t bytes = 0;
+  {
+    ASSERT_OK_AND_ASSIGN(const StoredFile first, Put(sample));
+    bytes = first.bytes();
+  }
   sample.record.handle = Handle::Random();
   sample.record.durable = true;
   ASSERT_OK(Put(sample));
