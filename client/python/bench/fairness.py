@@ -6,7 +6,7 @@ usage: fairness.py CROUTD [--result=FILE] [--seconds=30] [--floods=NAME,NAME...]
 The tenant "steady" solves with 100 cached factors of order 100, and factors and solves systems of orders 100
 and 300, one call after another. It repeats a refused call after the server's delay; its latency includes the
 delay. The tenant "flood" runs one of FLOODS: factors that fill the memory, small systems, or large sparse
-matrices. Each flood has a server of its own, on which the steady tenant is measured alone first, and then
+matrices. Each flood has its own server, on which the steady tenant is measured alone first, and then
 beside the flood.
 
 The clients of the flood run at a low priority, because in practice they have other machines.
@@ -129,7 +129,7 @@ def flood_process(address, name, callers, answered, stop, results):
 
 
 class RunningFlood:
-    """A flood in processes of its own. It has begun when each process has had an answer."""
+    """A flood in separate processes. It has begun when each process has had an answer."""
 
     def __init__(self, address, name):
         spawn = multiprocessing.get_context("spawn")

@@ -48,7 +48,7 @@ REFUSALS = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
 
 
 class Load:
-    """Runs croutctl bench on cores of its own, at a low priority, so that it does not delay the probes."""
+    """Runs croutctl bench on separate cores, at a low priority, so that it does not delay the probes."""
 
     def __init__(self, croutctl, server, n, nrhs, cores):
         self._server, self._cores = server, cores

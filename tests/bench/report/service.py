@@ -68,15 +68,15 @@ TITLES = {
                  "either tenant). Latencies include the retries of refused calls. factors left: of 100."),
     "overload": ("Solves with a cached factor",
                  "croutctl bench on other cores than the server: workers that send the next call when the last one has ended, then calls on schedule at ten "
-                 "times the largest rate of these. of capacity: answered calls relative to that rate. The time of refusals is that of four other callers. server "
+                 "times the largest rate of these. of capacity: answered calls relative to that rate. Four other callers measure the time of refusals. server "
                  "cpu: processor time of the server for each call, answered or refused."),
     "store_starts": ("Starts with stored factors of order 32", "From exec to ready. cold: after the files were dropped from the page cache."),
     "store_writes": ("Durable factors",
                      "Medians, measured in turn: a factorization, a durable one, and a file of as many bytes that is written and synced in the same folder. The "
-                     "rate of the store is that of the additional time."),
+                     "rate of the store counts only the additional time."),
     "store_promotions": ("First solves with stored factors after a restart",
-                         "Medians: the first solve, the next one, and reading the file and copying its bytes. The ratio is that of the additional time of the first "
-                         "solve. Files are dropped from the page cache before."),
+                         "Medians: the first solve, the next one, and reading the file and copying its bytes. The ratio compares the additional time of the first "
+                         "solve with the last. Files are dropped from the page cache before."),
     "soak": ("Mixed calls during faults",
              "Calls by kind, and failed calls by reason; all answers were right. growth: of the server's resident memory from the eleventh minute to the last."),
     "throughput": ("Calls per second with many clients: FactorizeAndSolve of one small system",
