@@ -13,8 +13,8 @@
 // the bytes that their jobs had or requested in the last kKeptFor, up to their shares. Jobs cannot
 // be evicted, so a tenant within its share waits at most until the jobs that run have ended.
 //
-// A quota that is not soft is a hard limit: a request evicts versions of its own tenant until it is
-// within the quota, and is refused if that does not suffice.
+// A quota that is not soft is a hard limit: a request evicts versions of the same tenant until it
+// is within the quota, and is refused if that does not suffice.
 #ifndef CROUT_SERVER_ENGINE_CACHE_MEMORY_SHARES_H_
 #define CROUT_SERVER_ENGINE_CACHE_MEMORY_SHARES_H_
 

@@ -84,11 +84,13 @@ TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEve
 }
 
 TieredStore::~TieredStore() {
+  // The threads that remove files use the shares until the files are gone.
+  for (TierMemory& memory : memories_) {
+    if (memory.copier != nullptr) memory.copier->AwaitFreed();
+  }
   for (TierMemory& memory : memories_) {
     while (EndKeptMemory(memory, /*all=*/true) != nullptr) {
     }
-    // Files that are being removed count for tenants until they are gone.
-    if (memory.copier != nullptr) memory.copier->AwaitFreed();
   }
 }
 

@@ -60,7 +60,7 @@ absl::StatusOr<OpenFile> LockDirectory(const std::string& directory) {
   if (flock(lock.descriptor(), LOCK_EX | LOCK_NB) == 0) return lock;
   return absl::FailedPreconditionError(
       absl::StrCat("--store: another croutd uses ", directory,
-                   ": stop it, or give each daemon a directory of its own"));
+                   ": stop it, or give each daemon a separate directory"));
 }
 
 // Returns the bytes of the file system that this user may use in addition.
