@@ -142,15 +142,19 @@ def dense(client, rng, dtype):
             again.check(f.solve(again.b), doubted=False)
 
 
-def sparse(client, rng, dtype):
-    problem = Problem(rng, dtype)
-    f, first = call_with_warnings(client.lu_factor, scipy.sparse.csr_matrix(problem.A))
+def factor_and_solve(client, problem, A, **options):
+    f, first = call_with_warnings(client.lu_factor, A, **options)
     with f:
         if f.info:
             assert problem.cond * problem.u > 1e-4
             return
         x, doubted = call_with_warnings(f.solve, problem.b)
         problem.check(x, first or doubted)
+
+
+def sparse(client, rng, dtype):
+    problem = Problem(rng, dtype)
+    factor_and_solve(client, problem, scipy.sparse.csr_matrix(problem.A))
 
 
 def once(client, rng, dtype):
@@ -185,13 +189,7 @@ def series(client, rng, dtype):
 
 def durable(client, rng, dtype):
     problem = Problem(rng, dtype)
-    f, first = call_with_warnings(client.lu_factor, problem.A, durable=True)
-    with f:
-        if f.info:
-            assert problem.cond * problem.u > 1e-4
-            return
-        x, doubted = call_with_warnings(f.solve, problem.b)
-        problem.check(x, first or doubted)
+    factor_and_solve(client, problem, problem.A, durable=True)
 
 
 class Keeper:
