@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/c/error.h"
@@ -28,6 +29,14 @@ int Connect(const crout_options& given, crout_connection** connection) {
                      " s: give a positive number, 0 for two hours, or infinity for no limit"));
   }
   crout::ClientOptions options;
+  if (const std::string priority = TextOf(given.priority); !priority.empty()) {
+    const auto known = crout::FromName<crout::Priority>(priority);
+    if (!known) {
+      return Fail(CROUT_INVALID_ARGUMENT, absl::StrCat("the priority is '", absl::CEscape(priority),
+                                                       "': choose interactive, normal or batch"));
+    }
+    options.priority = *known;
+  }
   options.server = TextOf(given.server);
   options.tenant = TextOf(given.tenant);
   options.token_file = TextOf(given.token_file);

@@ -97,6 +97,9 @@ Session::Session(CLI::App* app) : app_(app) {
       ->type_name("NAME")
       ->envname("CROUT_TENANT")
       ->check([](const std::string& text) { return MessageOf(CheckTenant(text)); });
+  AddEnumOption<Priority>(
+      app, "--priority", [this](Priority priority) { priority_ = priority; },
+      "Priority among the calls of the tenant [default: normal]");
   app->add_flag("--tls", tls_, "Use TLS and verify the server's certificate and name")
       ->envname("CROUT_TLS");
   const auto add_file = [&](const char* name, const char* variable, std::string* file,
@@ -200,6 +203,7 @@ ClientOptions Session::client_options() const {
   ClientOptions options;
   options.server = server_;
   options.tenant = tenant_;
+  options.priority = priority_;
   options.token_file = token_file_;
   const bool has_files = !tls_options_.ca_file.empty() || !tls_options_.cert_file.empty() ||
                          !tls_options_.key_file.empty();

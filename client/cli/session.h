@@ -40,8 +40,8 @@ struct Report {
 // Not thread-safe; its client is.
 class Session {
  public:
-  // Adds --server, --tenant, --tls, --ca, --cert, --key, --token-file, --timeout, --traceparent,
-  // --show, -v, -q, --json and --progress.
+  // Adds --server, --tenant, --priority, --tls, --ca, --cert, --key, --token-file, --timeout,
+  // --traceparent, --show, -v, -q, --json and --progress.
   explicit Session(CLI::App* app);
   Session(const Session&) = delete;  // The parser writes to its members.
   Session& operator=(const Session&) = delete;
@@ -107,6 +107,7 @@ class Session {
   bool tls_ = false;
   TlsOptions tls_options_;
   std::string tenant_;
+  Priority priority_ = Priority::kNormal;
   std::string token_file_;
   std::string traceparent_;
   std::optional<absl::Duration> timeout_;

@@ -20,6 +20,10 @@ CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl:
   if (!client.token.empty()) {
     context_->AddMetadata("authorization", absl::StrCat("Bearer ", client.token));
   }
+  if (const Priority priority = call.priority.value_or(client.priority);
+      priority != Priority::kNormal) {
+    context_->AddMetadata("crout-priority", Name(priority));
+  }
   if (!call.traceparent.empty()) context_->AddMetadata("traceparent", call.traceparent);
   if (deadline != absl::InfiniteFuture()) context_->set_deadline(absl::ToChronoTime(deadline));
   if (cancellation_ != nullptr) cancellation_->Attach(this);

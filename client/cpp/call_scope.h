@@ -16,8 +16,8 @@ namespace crout {
 inline namespace api {
 namespace internal {
 
-// A context with the tenant, token, deadline and trace context of a call. It is registered with the
-// caller's Cancellation until Close().
+// A context with the tenant, priority, token, deadline and trace context of a call. It is
+// registered with the caller's Cancellation until Close().
 class CallScope {
  public:
   CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline);

@@ -98,6 +98,7 @@ absl::Status LeaseKeeper::Confirm(const std::shared_ptr<Lease>& lease, const Cal
   const Clock::time_point begin = Clock::now();
   CallOptions renewal;
   renewal.timeout = call.timeout;
+  renewal.priority = call.priority;
   renewal.cancellation = call.cancellation;
   renewal.traceparent = call.traceparent;
   const absl::Status status = RenewNow(*lease, renewal);

@@ -5,6 +5,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/generated_enum_reflection.h>
 
+#include <algorithm>
 #include <complex>
 
 #include "absl/strings/ascii.h"
@@ -89,6 +90,24 @@ CROUT_ENUM(SeriesStrategy, SeriesStrategy)
 CROUT_ENUM(Phase, Phase)
 
 #undef CROUT_ENUM
+
+template <>
+std::vector<std::string> Names<Priority>() {
+  return {"interactive", "normal", "batch"};
+}
+template <>
+std::string Name(Priority value) {
+  const std::vector<std::string> names = Names<Priority>();
+  const auto i = static_cast<size_t>(value) - 1;
+  return i < names.size() ? names[i] : absl::StrCat(static_cast<int>(value));
+}
+template <>
+std::optional<Priority> FromName(absl::string_view name) {
+  const std::vector<std::string> names = Names<Priority>();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Priority>(found - names.begin() + 1);
+}
 
 size_t ElementSize(Dtype dtype) {
   switch (dtype) {

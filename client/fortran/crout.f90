@@ -146,6 +146,7 @@ module crout
     type(c_ptr) :: token_file
     type(c_funptr) :: progress
     type(c_ptr) :: progress_context
+    type(c_ptr) :: priority
   end type
   type, bind(C) :: matrix_view
     type(c_ptr) :: data
@@ -381,22 +382,26 @@ contains
   !> needs it reports an unreachable server. `server`: "host:port", "unix:PATH" or a server name, as in
   !> crout.h; trailing blanks are ignored; blank for $CROUT_SERVER, otherwise 127.0.0.1:50051. `tenant`:
   !> default the server's. `timeout`: seconds for each call; default two hours. `progress`: receives the
-  !> progress of all calls with this connection and its factors; default none.
-  subroutine crout_connect(server, connection, info, tenant, timeout, progress)
+  !> progress of all calls with this connection and its factors; default none. `priority`: "interactive",
+  !> "normal" or "batch" among the calls of the tenant; default "normal".
+  subroutine crout_connect(server, connection, info, tenant, timeout, progress, priority)
     character(len=*), intent(in) :: server
     type(crout_connection), intent(inout) :: connection
     integer, intent(out) :: info
     character(len=*), intent(in), optional :: tenant
     real(real64), intent(in), optional :: timeout
     procedure(crout_progress_procedure), optional :: progress
-    character(len=:, kind=c_char), allocatable, target :: address, owner
+    character(len=*), intent(in), optional :: priority
+    character(len=:, kind=c_char), allocatable, target :: address, owner, urgency
     type(connect_options) :: options
 
     address = trim(server)//c_null_char
     owner = c_null_char
     if (present(tenant)) owner = trim(tenant)//c_null_char
+    urgency = c_null_char
+    if (present(priority)) urgency = trim(priority)//c_null_char
     options = connect_options(c_sizeof(options), c_loc(address), c_loc(owner), 0, 0, c_null_ptr, c_null_ptr, &
-                              c_null_ptr, c_null_ptr, c_null_ptr, c_null_funptr, c_null_ptr)
+                              c_null_ptr, c_null_ptr, c_null_ptr, c_null_funptr, c_null_ptr, c_loc(urgency))
     if (present(timeout)) options%timeout = timeout
     if (present(progress)) options%progress = c_funloc(progress)
     call crout_disconnect(connection)

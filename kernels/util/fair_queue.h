@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A queue that serves its tenants in equal parts of the cost of their items.
+// A queue that serves its tenants in equal parts of the cost of their items, and the items of a
+// tenant by priority.
 #ifndef CROUT_KERNELS_UTIL_FAIR_QUEUE_H_
 #define CROUT_KERNELS_UTIL_FAIR_QUEUE_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,13 +23,23 @@
 
 namespace crout {
 
+// Priority of an item among the items of its tenant.
+enum class QueuePriority : uint8_t { kInteractive, kNormal, kBatch };
+inline constexpr std::array<std::string_view, 3> kQueuePriorityNames = {"interactive", "normal",
+                                                                        "batch"};
+
 // Start-time fair queueing with equal weights (P. Goyal, H. M. Vin and H. Cheng, "Start-time fair
 // queueing: a scheduling algorithm for integrated services packet switching networks", SIGCOMM
-// 1996). Items of one tenant keep their order of arrival. The first item of each tenant has a start
-// time: the costs that its tenant has been charged. The queue serves the earliest start first; of
-// equal ones, the tenant that was served or joined longest ago. A tenant that joins starts at the
-// time of the item served last, or later if its own last item has not been paid off by then. With
-// equal costs, tenants take turns.
+// 1996). The first item of each tenant has a start time: the costs that its tenant has been
+// charged. The queue serves the earliest start first; of equal ones, the tenant that was served or
+// joined longest ago. A tenant that joins starts at the time of the item served last, or later if
+// its own last item has not been paid off by then. With equal costs, tenants take turns.
+//
+// The items of one tenant and priority keep their order of arrival. The priorities of a tenant
+// share its part by weighted fair queueing (A. Demers, S. Keshav and S. Shenker, "Analysis and
+// simulation of a fair queueing algorithm", SIGCOMM 1989) with the weights kWeights: the earliest
+// finish time is served first, which is the start time plus the cost over the weight. Of equal
+// ones, the higher priority is served first. Start times begin and advance as those of tenants do.
 //
 // Costs are positive and finite. Not thread-safe.
 template <class Item>
@@ -35,6 +47,7 @@ class FairQueue {
   struct Entry {
     Item item;
     double cost = 1;
+    QueuePriority priority = QueuePriority::kNormal;
   };
   struct Tenant;
   struct ByStart {
@@ -43,11 +56,19 @@ class FairQueue {
     }
   };
   using Order = std::set<Tenant*, ByStart>;
+  static constexpr std::array<double, kQueuePriorityNames.size()> kWeights = {16, 4, 1};
+  // The items of one tenant and priority.
+  struct Level {
+    std::list<Entry> items;
+    double start = 0;  // start of the first item, or of the next one to arrive: costs over kWeights
+  };
   struct Tenant {
     const std::string* name = nullptr;
-    std::list<Entry> items;
+    std::array<Level, kWeights.size()> levels;
+    double now = 0;         // latest start of a served item in its level
     double start = 0;       // start of the first item, or of the next one to arrive
     uint64_t turn = 0;      // order of the last service or arrival
+    size_t size = 0;        // queued items
     size_t in_service = 0;  // items from Begin() to End()
     size_t max_in_service = std::numeric_limits<size_t>::max();
     typename Order::node_type place;  // empty while an order contains the tenant
@@ -86,23 +107,29 @@ class FairQueue {
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
 
-  // Appends the item to those of its tenant. If it throws std::bad_alloc, the queue is unchanged.
-  Position Add(std::string_view tenant, Item item, double cost = 1) {
-    return Add(Node(tenant), std::move(item), cost);
+  // Appends the item to those of its tenant and priority. If it throws std::bad_alloc, the queue is
+  // unchanged.
+  Position Add(std::string_view tenant, Item item, double cost = 1,
+               QueuePriority priority = QueuePriority::kNormal) {
+    return Add(Node(tenant), std::move(item), cost, priority);
   }
 
-  Position Add(Node node, Item item, double cost = 1) noexcept {
-    node.entry_.front() = {std::move(item), cost};
+  Position Add(Node node, Item item, double cost = 1,
+               QueuePriority priority = QueuePriority::kNormal) noexcept {
+    node.entry_.front() = {std::move(item), cost, priority};
     Tenant& tenant = tenants_.insert(std::move(node.tenant_)).position->second;
+    Level& level = LevelOf(tenant, priority);
     Update(tenant, [&] {
-      if (tenant.items.empty()) {
+      if (tenant.size == 0) {
         tenant.start = std::max(tenant.start, now_);
         tenant.turn = ++last_turn_;
       }
-      tenant.items.splice(tenant.items.end(), node.entry_);
+      if (level.items.empty()) level.start = std::max(level.start, tenant.now);
+      level.items.splice(level.items.end(), node.entry_);
+      ++tenant.size;
     });
     ++size_;
-    return {&tenant, std::prev(tenant.items.end())};
+    return {&tenant, std::prev(level.items.end())};
   }
 
   // Removes and returns the item, and charges its cost to its tenant.
@@ -111,11 +138,11 @@ class FairQueue {
   // The same for an item whose service has a duration. The caller ends it by End().
   Item Begin(Position position) noexcept { return Serve(position, /*in_service=*/1); }
   // Ends the service of an item. `correction` is its measured cost minus the cost charged so far.
-  void End(TenantRef tenant, double correction) noexcept {
+  void End(TenantRef tenant, QueuePriority priority, double correction) noexcept {
     --in_service_;
     Update(*tenant, [&] {
       --tenant->in_service;
-      tenant->start += correction;
+      Charge(*tenant, priority, correction);
     });
     Forget();
   }
@@ -123,8 +150,7 @@ class FairQueue {
   // Removes and returns the item, and charges nothing.
   Item Remove(Position position) noexcept {
     Item item = std::move(position.entry->item);
-    Update(*position.tenant, [&] { position.tenant->items.erase(position.entry); });
-    --size_;
+    Update(*position.tenant, [&] { Erase(position); });
     Forget();
     return item;
   }
@@ -137,7 +163,7 @@ class FairQueue {
   // Return the numbers of items of the tenant that are queued, and that are in service.
   size_t Queued(std::string_view tenant) const {
     const auto found = tenants_.find(tenant);
-    return found == tenants_.end() ? 0 : found->second.items.size();
+    return found == tenants_.end() ? 0 : found->second.size;
   }
   size_t InService(std::string_view tenant) const {
     const auto found = tenants_.find(tenant);
@@ -147,19 +173,28 @@ class FairQueue {
   // Returns the position of any queued item.
   std::optional<Position> First() {
     if (order_.empty()) return std::nullopt;
-    Tenant* const tenant = *order_.begin();
-    return Position{tenant, tenant->items.begin()};
+    return Last(**order_.begin());
   }
 
-  // Returns the first item, in the order of the tenants, for which `matches(item)` is true. Skips
-  // tenants that have reached their limit of items in service.
+  // Returns the first item, in the order of the tenants, for which `matches(item)` is true: of each
+  // priority the first such item, and of these the one with the earliest finish. Skips tenants that
+  // have reached their limit of items in service.
   template <class Matches>
   std::optional<Position> Find(Matches matches) {
     for (Tenant* tenant : order_) {
       if (!MayServe(*tenant)) continue;
-      const auto entry = std::find_if(tenant->items.begin(), tenant->items.end(),
-                                      [&](const Entry& e) { return matches(e.item); });
-      if (entry != tenant->items.end()) return Position{tenant, entry};
+      std::optional<Position> first;
+      double earliest = 0;
+      for (Level& level : tenant->levels) {
+        const auto entry = std::find_if(level.items.begin(), level.items.end(),
+                                        [&](const Entry& e) { return matches(e.item); });
+        if (entry == level.items.end()) continue;
+        const double finish = level.start + WeightedCost(*entry);
+        if (first && finish >= earliest) continue;
+        first = Position{tenant, entry};
+        earliest = finish;
+      }
+      if (first) return first;
     }
     return std::nullopt;
   }
@@ -169,7 +204,9 @@ class FairQueue {
   void ForEach(Visit visit) const {
     for (const Tenant* tenant : order_) {
       if (!MayServe(*tenant)) continue;
-      for (const Entry& entry : tenant->items) visit(entry.item);
+      for (const Level& level : tenant->levels) {
+        for (const Entry& entry : level.items) visit(entry.item);
+      }
     }
   }
 
@@ -179,48 +216,98 @@ class FairQueue {
     const Tenant& own = *position.tenant;
     double start = own.start;
     size_t ahead = 0;
-    for (auto entry = own.items.begin(); entry != position.entry; ++entry, ++ahead) {
-      start += entry->cost;
-    }
+    VisitInOrder(own, [&](const Entry& entry) {
+      if (&entry == &*position.entry) return false;
+      ++ahead;
+      start += entry.cost;
+      return true;
+    });
     for (const Tenant* tenant : order_) {
       if (tenant == &own) continue;
       double other = tenant->start;
-      for (const Entry& entry : tenant->items) {
-        if (std::tie(other, tenant->turn) > std::tie(start, own.turn)) break;
+      VisitInOrder(*tenant, [&](const Entry& entry) {
+        if (std::tie(other, tenant->turn) > std::tie(start, own.turn)) return false;
         ++ahead;
         other += entry.cost;
-      }
+        return true;
+      });
     }
     return ahead;
   }
 
-  // Returns the last item of the tenant with the most items, if it has at least two more than
-  // `tenant`.
+  // Returns the last item, of the lowest priority, of the tenant with the most items, if it has at
+  // least two more than `tenant`.
   std::optional<Position> Displaced(std::string_view tenant) {
-    const auto found = tenants_.find(tenant);
-    const size_t own = found == tenants_.end() ? 0 : found->second.items.size();
-    const auto most = std::max_element(
-        order_.begin(), order_.end(),
-        [](const Tenant* a, const Tenant* b) { return a->items.size() < b->items.size(); });
-    if (most == order_.end() || (*most)->items.size() < own + 2) return std::nullopt;
-    return Position{*most, std::prev((*most)->items.end())};
+    const auto most =
+        std::max_element(order_.begin(), order_.end(),
+                         [](const Tenant* a, const Tenant* b) { return a->size < b->size; });
+    if (most == order_.end() || (*most)->size < Queued(tenant) + 2) return std::nullopt;
+    return Last(**most);
   }
 
  private:
   static bool MayServe(const Tenant& tenant) { return tenant.in_service < tenant.max_in_service; }
+  static Level& LevelOf(Tenant& tenant, QueuePriority priority) {
+    return tenant.levels[static_cast<size_t>(priority)];
+  }
+  static double WeightedCost(const Entry& entry) {
+    return entry.cost / kWeights[static_cast<size_t>(entry.priority)];
+  }
+  // Returns the last item of the lowest priority. The tenant has items.
+  static Position Last(Tenant& tenant) {
+    const auto level = std::find_if(tenant.levels.rbegin(), tenant.levels.rend(),
+                                    [](const Level& l) { return !l.items.empty(); });
+    return {&tenant, std::prev(level->items.end())};
+  }
+
+  // Visits the items of the tenant in the order of their service, until `visit` returns false.
+  template <class Visit>
+  static void VisitInOrder(const Tenant& tenant, Visit visit) {
+    struct Rest {
+      typename std::list<Entry>::const_iterator next, end;
+      double start;
+    };
+    std::array<Rest, kWeights.size()> rests;
+    std::transform(tenant.levels.begin(), tenant.levels.end(), rests.begin(), [](const Level& l) {
+      return Rest{l.items.begin(), l.items.end(), l.start};
+    });
+    const auto finish = [](const Rest& rest) {
+      return rest.next == rest.end ? std::numeric_limits<double>::infinity()
+                                   : rest.start + WeightedCost(*rest.next);
+    };
+    for (size_t i = 0; i < tenant.size; ++i) {
+      Rest& first =
+          *std::min_element(rests.begin(), rests.end(),
+                            [&](const Rest& a, const Rest& b) { return finish(a) < finish(b); });
+      const Entry& entry = *first.next++;
+      if (!visit(entry)) return;
+      first.start += WeightedCost(entry);
+    }
+  }
+
+  static void Charge(Tenant& tenant, QueuePriority priority, double cost) noexcept {
+    tenant.start += cost;
+    LevelOf(tenant, priority).start += cost / kWeights[static_cast<size_t>(priority)];
+  }
+  void Erase(Position position) noexcept {
+    LevelOf(*position.tenant, position.entry->priority).items.erase(position.entry);
+    --position.tenant->size;
+    --size_;
+  }
 
   Item Serve(Position position, size_t in_service) noexcept {
     Tenant& tenant = *position.tenant;
+    const QueuePriority priority = position.entry->priority;
     Item item = std::move(position.entry->item);
     now_ = std::max(now_, tenant.start);
+    tenant.now = std::max(tenant.now, LevelOf(tenant, priority).start);
     Update(tenant, [&] {
-      tenant.start += position.entry->cost;
+      Charge(tenant, priority, position.entry->cost);
       tenant.turn = ++last_turn_;
       tenant.in_service += in_service;
-      tenant.items.erase(position.entry);
+      Erase(position);
     });
     in_service_ += in_service;
-    --size_;
     Forget();
     return item;
   }
@@ -229,10 +316,10 @@ class FairQueue {
   template <class Change>
   void Update(Tenant& tenant, Change change) noexcept {
     if (tenant.place.empty()) {
-      tenant.place = (tenant.items.empty() ? paying_ : order_).extract(&tenant);
+      tenant.place = (tenant.size == 0 ? paying_ : order_).extract(&tenant);
     }
     change();
-    if (!tenant.items.empty()) {
+    if (tenant.size > 0) {
       order_.insert(std::move(tenant.place));
     } else if (tenant.in_service == 0) {
       paying_.insert(std::move(tenant.place));

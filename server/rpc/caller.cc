@@ -5,6 +5,7 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -145,6 +146,22 @@ absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContex
   return std::optional(tenant);
 }
 
+// Returns the value of the crout-priority metadata; kNormal if there is none.
+absl::StatusOr<QueuePriority> DecodePriority(const grpc::ServerContextBase& context) {
+  const auto [found, end] = context.client_metadata().equal_range("crout-priority");
+  if (found == end) return QueuePriority::kNormal;
+  const std::string_view name(found->second.data(), found->second.size());
+  const auto known = std::find(kQueuePriorityNames.begin(), kQueuePriorityNames.end(), name);
+  if (std::next(found) != end || known == kQueuePriorityNames.end()) {
+    constexpr size_t kShown = 64;
+    return BadMessageField(
+        "crout-priority",
+        absl::StrCat("'", ToAbsl(name.substr(0, kShown)),
+                     "' is invalid. Send one value: interactive, normal or batch"));
+  }
+  return static_cast<QueuePriority>(known - kQueuePriorityNames.begin());
+}
+
 }  // namespace
 
 absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& identities,
@@ -232,6 +249,7 @@ absl::Status RecheckCaller(ServerCore& core, const ObservedCall& call, Caller& c
 absl::Status CallerCheck::Admit(ServerCore& core, const grpc::CallbackServerContext& context,
                                 const ObservedCall& call) {
   CROUT_ASSIGN_OR_RETURN(caller_, AdmitCaller(core, context, call));
+  CROUT_ASSIGN_OR_RETURN(caller_.priority, DecodePriority(context));
   return absl::OkStatus();
 }
 

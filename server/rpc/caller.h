@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
+#include "kernels/util/fair_queue.h"
 #include "server/auth/identities.h"
 #include "server/rpc/core.h"
 #include "server/rpc/observe.h"
@@ -31,7 +32,8 @@ struct Attempt {
 };
 
 struct Caller {
-  std::string tenant;    // "" if the attempt concerns no tenant
+  std::string tenant;  // "" if the attempt concerns no tenant
+  QueuePriority priority = QueuePriority::kNormal;
   std::string identity;  // "" if the server does not authenticate callers
   Roles roles = Roles().set();
   Credentials credentials;
@@ -87,7 +89,8 @@ class CallerCheck {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Authenticates the new call `call`. Errors are those of AdmitCaller().
+  // Authenticates the new call `call` and reads its priority. Errors are those of AdmitCaller(),
+  // and INVALID_ARGUMENT for an unknown priority.
   absl::Status Admit(ServerCore& core, const grpc::CallbackServerContext& context,
                      const ObservedCall& call);
   const Caller& caller() const { return caller_; }

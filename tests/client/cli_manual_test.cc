@@ -276,12 +276,22 @@ TEST(TopViewTest, ShowsTheTenantsOfMostBytes) {
                      .device_bytes = int64_t{3} << 30,
                      .host_bytes = 1 << 20,
                      .calls = 2,
-                     .quota = {}};
+                     .store_bytes = 5 << 20,
+                     .bytes_in_flight = 6 << 10,
+                     .queued_jobs = 7,
+                     .running_jobs = 3,
+                     .device_seconds = 1.5,
+                     .quota = TenantQuota()};
+  info.tenants[0].quota->device_seconds_per_minute = 90;
   const std::string view = TopView("host:1", info, absl::FromUnixSeconds(1000));
-  EXPECT_THAT(view, ::testing::HasSubstr(
-                        "\n\ntenant  factors  on devices  in host memory  in store  calls\n"
-                        "alice   12       3.0 GiB     1.0 MiB         0 B       2\n"
-                        "t       0        0 B         0 B             0 B       0\n"));
+  EXPECT_THAT(view,
+              ::testing::HasSubstr(
+                  "\n\ntenant  factors  devices  host     store    in flight  queued  running  "
+                  "device time  calls\n"
+                  "alice   12       3.0 GiB  1.0 MiB  5.0 MiB  6.0 KiB    7       3        "
+                  "1.5s         2\n"
+                  "t       0        0 B      0 B      0 B      0 B        0       0        "
+                  "-            0\n"));
   EXPECT_THAT(view, ::testing::EndsWith("\nand 3 more\n"));
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "crout/client.h"
+#include "tests/client/fake_service.h"
 
 namespace crout::client_test::options_test {
 namespace {
@@ -112,6 +113,37 @@ TEST(ClientOptionsTest, TakesTheTenantsOfAServer) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("1 to 64 characters of [A-Za-z0-9_.-]"))
         << tenant;
   }
+}
+
+TEST(ClientOptionsTest, CallsHaveThePriorityOfTheClientUnlessTheyHaveTheirOwn) {
+  FakeServer server;
+  std::string sent;
+  server.service.describe = [&](grpc::ServerContext* context, auto&, auto*) {
+    const auto [begin, end] = context->client_metadata().equal_range("crout-priority");
+    sent = begin == end ? "" : std::string(begin->second.data(), begin->second.size());
+    return grpc::Status::OK;
+  };
+  CallOptions interactive;
+  interactive.priority = Priority::kInteractive;
+  EXPECT_TRUE(server.NewClient()->Describe("h").ok());
+  EXPECT_EQ(sent, "") << "the server's default";
+  EXPECT_TRUE(server.NewClient()->Describe("h", interactive).ok());
+  EXPECT_EQ(sent, "interactive");
+  ClientOptions batch;
+  batch.priority = Priority::kBatch;
+  EXPECT_TRUE(server.NewClient(batch)->Describe("h").ok());
+  EXPECT_EQ(sent, "batch");
+  EXPECT_TRUE(server.NewClient(batch)->Describe("h", interactive).ok());
+  EXPECT_EQ(sent, "interactive");
+}
+
+TEST(ClientOptionsTest, PrioritiesHaveNames) {
+  EXPECT_THAT(Names<Priority>(), ::testing::ElementsAre("interactive", "normal", "batch"));
+  for (const std::string& name : Names<Priority>())
+    EXPECT_EQ(Name(*FromName<Priority>(name)), name);
+  EXPECT_EQ(FromName<Priority>("urgent"), std::nullopt);
+  EXPECT_EQ(Name(static_cast<Priority>(0)), "0");
+  EXPECT_EQ(Name(static_cast<Priority>(4)), "4");
 }
 
 }  // namespace

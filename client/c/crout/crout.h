@@ -162,6 +162,9 @@ typedef struct crout_options {
    * call the function at the same time. Null: none. */
   crout_progress_function progress;
   void* progress_context; /* passed to `progress` */
+  /* Priority of the calls among those of the tenant: "interactive", "normal" or "batch"; null or
+   * empty: "normal". */
+  const char* priority;
 } crout_options;
 
 /* Like crout_connect, with more settings. `options`: null for the defaults. */

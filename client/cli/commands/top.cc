@@ -33,18 +33,27 @@ std::string Bar(double part, double whole, Format format) {
 
 std::string Count(double value) { return absl::StrCat(static_cast<int64_t>(value)); }
 
+// The server counts device seconds only for tenants with a quota of them.
+std::string DeviceTime(const TenantUsage& usage) {
+  const bool counts = usage.quota && usage.quota->device_seconds_per_minute;
+  return counts ? FormatSeconds(usage.device_seconds) : "-";
+}
+
 // The server sorts tenants by their bytes, most first.
 std::string TenantTable(const ServerInfo& info) {
+  const auto bytes = [](int64_t value) { return FormatBytes(static_cast<double>(value)); };
+  const auto count = [](int64_t value) { return absl::StrCat(value); };
   std::vector<std::vector<std::string>> rows;
   for (const TenantUsage& load : info.tenants) {
     if (rows.size() == kTopTenants) break;
-    rows.push_back({Printable(load.tenant), absl::StrCat(load.cached_factors),
-                    FormatBytes(static_cast<double>(load.device_bytes)),
-                    FormatBytes(static_cast<double>(load.host_bytes)),
-                    FormatBytes(static_cast<double>(load.store_bytes)), absl::StrCat(load.calls)});
+    rows.push_back({Printable(load.tenant), count(load.cached_factors), bytes(load.device_bytes),
+                    bytes(load.host_bytes), bytes(load.store_bytes), bytes(load.bytes_in_flight),
+                    count(load.queued_jobs), count(load.running_jobs), DeviceTime(load),
+                    count(load.calls)});
   }
-  std::string table =
-      FormatTable({"tenant", "factors", "on devices", "in host memory", "in store", "calls"}, rows);
+  std::string table = FormatTable({"tenant", "factors", "devices", "host", "store", "in flight",
+                                   "queued", "running", "device time", "calls"},
+                                  rows);
   const size_t more = info.tenants.size() - rows.size();
   if (more > 0) absl::StrAppend(&table, "and ", more, " more\n");
   return table;

@@ -17,7 +17,8 @@ namespace crout::cli {
 inline constexpr size_t kTopTenants = 20;
 
 // Returns plain text: a line for the server, a line for its cache, a line for each device with bars
-// for streams and memory, and a line for each tenant.
+// for streams and memory, and a line for each tenant with its factors, bytes, jobs, device time and
+// calls.
 std::string TopView(const std::string& server, const ServerInfo& info, absl::Time now);
 
 // Adds an erase-to-end-of-line sequence to each line of `view`, for a terminal that showed another

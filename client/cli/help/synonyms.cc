@@ -87,6 +87,7 @@ constexpr Synonyms kOptionSynonyms[] = {
     {"all", "everything"},
     {"server", "host address addr url endpoint target connect"},
     {"tenant", "namespace user account project"},
+    {"priority", "nice urgency class"},
     {"token-file", "token auth bearer"},
     {"ca", "cacert ca-cert ca-file cafile"},
     {"cert", "client-cert cert-file"},

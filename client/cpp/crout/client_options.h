@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "crout/cancellation.h"
 #include "crout/results.h"
+#include "crout/types.h"
 
 namespace crout {
 inline namespace api {
@@ -64,6 +65,8 @@ struct TlsOptions {
 struct ClientOptions {
   std::string server = "127.0.0.1:50051";
   std::string tenant = "";  // see CheckTenant(); empty for the server's default tenant
+  // Priority of calls without their own.
+  Priority priority = Priority::kNormal;
   // Timeout of calls without their own, retries included. The default is long enough for the
   // largest matrices and only ends calls that would otherwise hang. 0 or infinite: no timeout.
   absl::Duration timeout = absl::Hours(2);
@@ -89,6 +92,7 @@ struct ProgressUpdate {
 struct CallOptions {
   // Timeout of the whole call, retries included. Unset: the client's. 0 or infinite: none.
   std::optional<absl::Duration> timeout = std::nullopt;
+  std::optional<Priority> priority = std::nullopt;  // unset: the client's
   // Not owned; null for none.
   Cancellation* cancellation = nullptr;
   // Called on the thread of the call, after each sent message and for each progress report.

@@ -2,8 +2,8 @@
 
 // Enumerations and matrix formats of the C++ client.
 //
-// Each enumerator has the number that proto/crout/v1 gives it, so that a value from a newer server
-// keeps its meaning.
+// Each enumerator but those of Priority has the number that proto/crout/v1 gives it, so that a
+// value from a newer server keeps its meaning.
 #ifndef CROUT_CROUT_TYPES_H_
 #define CROUT_CROUT_TYPES_H_
 
@@ -160,6 +160,9 @@ enum class Phase {
   kSolve = 4,
   kAnalyze = 5,  // before kQueue, for a sparse matrix whose pattern was not analyzed before
 };
+
+// Priority of a call among the calls of its tenant (docs/surfaces.md).
+enum class Priority { kInteractive = 1, kNormal = 2, kBatch = 3 };
 
 // Names, as in croutctl and Python: Name(Algorithm::kCroutLu) is "crout_lu", Name(Dtype::kFloat64)
 // is "f64". A number without a name is its decimal text. E: an enumeration of this file.

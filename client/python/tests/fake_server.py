@@ -17,12 +17,15 @@ class FakeServer(grpc.GenericRpcHandler):
     address : str
     requests : list of list of bytes
         The received messages, call by call.
+    metadata : list of dict
+        The received metadata, call by call.
     """
 
     def __init__(self, *replies, pings=False):
         self._replies = list(replies)
         self._lock = threading.Lock()
         self.requests = []
+        self.metadata = []
         # With `pings`, the server accepts any number of pings.
         options = [("grpc.http2.max_ping_strikes", 0)] if pings else []
         self._server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[self], options=options)
@@ -42,6 +45,7 @@ class FakeServer(grpc.GenericRpcHandler):
         received = list(requests)
         with self._lock:
             self.requests.append(received)
+            self.metadata.append(dict(context.invocation_metadata()))
             reply = self._replies.pop(0)
         if isinstance(reply, Status):
             reply.end(context)

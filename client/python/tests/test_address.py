@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that `connect` rejects before it connects."""
+"""Arguments of `connect`: those that it rejects before it connects, and the priority of calls."""
 
 import asyncio
 
 import pytest
+from fake_server import FakeServer
 
 import crout
 import crout.aio
@@ -58,6 +59,20 @@ def test_accepts_valid_tenants(tenant):
 def test_rejects_invalid_tenants(tenant):
     with pytest.raises(ValueError, match="give 1 to 64 characters"):
         crout.connect("127.0.0.1:1", tenant)
+
+
+@pytest.mark.parametrize("priority", ["", "Batch", "urgent", None])
+def test_rejects_unknown_priorities(priority):
+    with pytest.raises(ValueError, match="give one of interactive, normal, batch"):
+        crout.connect("127.0.0.1:1", priority=priority)
+
+
+def test_calls_have_the_priority_of_the_client():
+    with FakeServer([b""], [b""]) as server:
+        for priority in ("normal", "batch"):
+            with crout.connect(server.address, priority=priority) as c:
+                c.server_info()
+    assert [metadata.get("crout-priority") for metadata in server.metadata] == [None, "batch"]
 
 
 def test_the_asynchronous_client_rejects_invalid_addresses():

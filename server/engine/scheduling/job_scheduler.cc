@@ -92,7 +92,8 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
     }
     const auto entry = positions_.try_emplace(&added).first;
     try {
-      entry->second = queue_.Add(added.tenant, std::move(job), CostOf(added.predicted_seconds));
+      entry->second =
+          queue_.Add(added.tenant, std::move(job), CostOf(added.predicted_seconds), added.priority);
     } catch (const std::bad_alloc&) {
       positions_.erase(entry);
       throw;
@@ -216,7 +217,7 @@ void JobScheduler::CorrectCharges(size_t stream, DequeuedJobs& dequeued) {
   for (const DequeuedJobs::Charge& charge : dequeued.charges) {
     const double seconds = elapsed.count() * charge.seconds / charged;
     if (options_.quotas != nullptr) options_.quotas->Charge(Queue::NameOf(charge.tenant), seconds);
-    queue_.End(charge.tenant, CostOf(seconds) - charge.seconds);
+    queue_.End(charge.tenant, charge.priority, CostOf(seconds) - charge.seconds);
   }
   dequeued.charges.clear();
 }
@@ -260,7 +261,7 @@ bool JobScheduler::Next(size_t stream, DequeuedJobs& dequeued) {
 
 void JobScheduler::Dequeue(Queue::Position position, DequeuedJobs& dequeued) {
   const QueuedJob& job = *position.entry->item;
-  dequeued.charges.push_back({position.tenant, position.entry->cost});
+  dequeued.charges.push_back({position.tenant, job.priority, position.entry->cost});
   dequeued.jobs.push_back(queue_.Begin(position));
   RemoveFromIndexes(job);
 }

@@ -49,6 +49,7 @@ class QueuedJob {
   Clock::time_point deadline = Clock::time_point::max();
   double predicted_seconds = 0;  // for the order of jobs, retry delays and the choice of a device
   std::string tenant;
+  QueuePriority priority = QueuePriority::kNormal;  // among the jobs of the tenant
 
  private:
   friend class JobScheduler;
@@ -61,7 +62,7 @@ class QueuedJob {
 // predicted seconds when it is dequeued, and its measured seconds instead when it ends. A tenant
 // with short jobs therefore waits at most for the jobs that run, not for the queued long jobs of
 // another tenant, until it has used as much time. Jobs in a batch share its measured seconds in
-// proportion to their predictions.
+// proportion to their predictions. The priorities of a tenant divide its part of the time.
 class JobScheduler {
  public:
   using Clock = QueuedJob::Clock;
@@ -120,6 +121,7 @@ class JobScheduler {
   struct DequeuedJobs {
     struct Charge {
       Queue::TenantRef tenant;
+      QueuePriority priority;
       double seconds;
     };
     std::vector<std::shared_ptr<QueuedJob>> jobs;
@@ -133,10 +135,11 @@ class JobScheduler {
   // Stop() in its destructor. Throws std::system_error if the system refuses a thread.
   void Start();
 
-  // Queues a job behind the other jobs of its tenant. If the queue is full, the
-  // job displaces the last job of the tenant with the most jobs, provided that this tenant has at
-  // least two jobs more than the job's own tenant. Otherwise the job is refused. The scheduler
-  // releases its reference to the job after the job has run, or was dropped or removed.
+  // Queues a job behind the other jobs of its tenant and priority. If the queue is full, the job
+  // displaces the last job, of the lowest priority, of the tenant with the most jobs, provided that
+  // this tenant has at least two jobs more than the job's own tenant. Otherwise the job is refused.
+  // The scheduler releases its reference to the job after the job has run, or was dropped or
+  // removed.
   //
   // RESOURCE_EXHAUSTED (reason QUEUE_FULL, with a retry delay): the queue is full; reason
   // QUOTA_EXCEEDED, with a retry delay: the tenant has too many queued jobs. UNAVAILABLE (reason

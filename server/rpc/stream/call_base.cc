@@ -122,6 +122,7 @@ absl::Status CallBase::Enter() {
   CROUT_RETURN_IF_ERROR(caller_.Admit(core_, *context_, observed_));
   const Caller& caller = caller_.caller();
   tenant_ = observed_.tenant = caller.tenant;
+  priority_ = caller.priority;
   roles_ = caller.roles;
   observed_.identity = caller.identity;
   sharing_peer_ =

@@ -268,8 +268,9 @@ class CallBase : public LiveCall,
 
   ServerCore& core_;
   grpc::CallbackServerContext* const context_;
-  // tenant_ and roles_ are constant after Enter().
+  // tenant_, priority_ and roles_ are constant after Enter().
   std::string tenant_;
+  QueuePriority priority_ = QueuePriority::kNormal;
   Roles roles_;
   Mutex mutex_;
   ObservedCall observed_ ABSL_GUARDED_BY(mutex_);

@@ -78,6 +78,7 @@ void CallBase::SubmitTask(TaskScheduler& scheduler, TaskSize size, std::function
   if (!needs_result()) return;
   auto task = std::make_shared<CallTask>(shared_from_this(), std::move(work));
   task->tenant = tenant_;
+  task->priority = priority_;
   task->is_small = size.is_small;
   task->predicted_seconds = size.predicted_seconds;
   if (!OutlivesClient()) task->deadline = DeadlineForJob(*context_);
@@ -111,6 +112,7 @@ void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds,
   if (!OutlivesClient()) job->deadline = DeadlineForJob(*context_);
   job->predicted_seconds = predicted_seconds;
   job->tenant = tenant_;
+  job->priority = priority_;
   // If the job already runs, OnJobDequeued() waits for the mutex.
   absl::Status status = ticket_.Submit(scheduler, std::move(job));
   if (!status.ok()) End(std::move(status));

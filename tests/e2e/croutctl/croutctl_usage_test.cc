@@ -226,6 +226,7 @@ TEST_F(CroutctlTest, BadUsageExitsWith2) {
       {"man", "frobnicate"},
       {"top", "--once", "--interval=1ms"},
       {"list", "--tenant=two words"},
+      {"list", "--priority=urgent"},
       {"--tenant=", "list"},
   };
   for (const auto& arguments : wrong) {

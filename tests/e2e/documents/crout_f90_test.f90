@@ -43,7 +43,7 @@ program crout_f90_test
   call get_command_argument(1, address)
   call expect("the version", index(crout_version(), "0.1.") == 1)
   call expect("no error", crout_last_error() == "")
-  call crout_connect(address, server, info, tenant="fortran", timeout=30.0_real64)
+  call crout_connect(address, server, info, tenant="fortran", timeout=30.0_real64, priority="batch")
   call expect("connected", info == crout_ok)
   call sparse_real32()
   call sparse_real64()

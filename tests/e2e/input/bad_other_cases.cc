@@ -103,6 +103,15 @@ void AddUnaries(std::vector<Case>* cases) {
                         return internal::ToAbslStatus(stream->Finish());
                       }});
   }
+  cases->push_back({"an unknown priority", invalid, [](Fixture& fixture) {
+                      grpc::ClientContext context;
+                      context.AddMetadata("crout-priority", "urgent");
+                      v1::DescribeFactorRequest request;
+                      request.set_handle(fixture.good);
+                      v1::DescribeFactorResponse response;
+                      return internal::ToAbslStatus(
+                          fixture.stub().DescribeFactor(&context, request, &response));
+                    }});
 }
 
 // Returns a case with a message of arbitrary bytes.

@@ -22,7 +22,15 @@ from crout import _handles, _options
 from crout._call import Call, RetryPolicy, Steps
 from crout._options import FactorizeOptions, Lease
 from crout._releases import Releases
-from crout._settings import Settings, check_address, check_tenant, make_tls, make_token
+from crout._settings import (
+    PRIORITIES,
+    Priority,
+    Settings,
+    check_address,
+    check_tenant,
+    make_tls,
+    make_token,
+)
 from crout._shared import BatchView, ClientBase, FactorView
 from crout._transport import Server, Transport
 from crout.errors import CroutError, HandleExpired, InvalidRequest
@@ -45,6 +53,7 @@ def server_of(
     tenant: str | None = None,
     timeout: float | None = None,
     *,
+    priority: Priority = "normal",
     retry: RetryPolicy | None = None,
     tls: bool | None = None,
     ca: str | os.PathLike[str] | None = None,
@@ -65,13 +74,15 @@ def server_of(
     check_address(where)
     if found.tenant is not None:
         check_tenant(found.tenant)
+    if priority not in PRIORITIES:
+        raise InvalidRequest(f"the priority is {priority!r}: give one of {', '.join(PRIORITIES)}")
     if timeout == math.inf:
         timeout = None
     if timeout is not None and not timeout > 0:
         raise InvalidRequest(
             f"the timeout is {timeout} s: give a positive number of seconds, or None for no limit"
         )
-    return Server(where, found.tenant, timeout, retry or RetryPolicy(), credentials, shown)
+    return Server(where, found.tenant, timeout, retry or RetryPolicy(), credentials, shown, priority)
 
 
 def takes_all(source: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:

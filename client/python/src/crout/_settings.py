@@ -12,7 +12,7 @@ import stat
 import sys
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import grpc
 
@@ -22,6 +22,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+Priority = Literal["interactive", "normal", "batch"]
+PRIORITIES = get_args(Priority)
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MAX_BYTES = 32768  # limit of the file of servers

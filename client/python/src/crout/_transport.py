@@ -23,7 +23,7 @@ from crout._call import Attempts, Call, Reply, RetryPolicy, RoundCall, RoundRepl
 from crout._diagnostics import error_from
 from crout._memory import Loan, Memory
 from crout._progress import ProgressBar, ProgressReport
-from crout._settings import Tls, Token, credentials
+from crout._settings import Priority, Tls, Token, credentials
 from crout.errors import Cancelled, CroutError, DeadlineExceeded, ProtocolError
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ _SINGLE_THREADED = ("SingleThreadedUnaryStream", 1)
 
 @dataclass(frozen=True)
 class Server:
-    """Address of a server, with the tenant, credentials, timeout in seconds and retries of its calls."""
+    """Address of a server, with the tenant, priority, credentials, timeout and retries of its calls."""
 
     address: str
     tenant: str | None
@@ -67,10 +67,13 @@ class Server:
     retry: RetryPolicy
     tls: Tls | None = None
     token: Token | None = None
+    priority: Priority = "normal"
 
     def metadata(self) -> list[tuple[str, str]]:
         """Make the metadata of every call. Raises InvalidRequest and UnreadableFile for the token's file."""
         pairs = [] if self.tenant is None else [("crout-tenant", self.tenant)]
+        if self.priority != "normal":
+            pairs.append(("crout-priority", self.priority))
         if self.token is not None:
             pairs.append(("authorization", f"Bearer {self.token.read()}"))
         return pairs

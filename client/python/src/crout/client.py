@@ -57,6 +57,9 @@ def connect(*args: Any, **settings: Any) -> Client:
         Tenant that owns the factors; 1 to 64 characters of [A-Za-z0-9_.-]. Default: the server's.
     timeout : float, optional
         Seconds for each call, retries included; None for no limit.
+    priority : {"interactive", "normal", "batch"}
+        Priority of the calls among those of the tenant: the server starts interactive ones first. Make one
+        client for each priority.
     retry : RetryPolicy, optional
         Policy of retries.
     tls : bool, optional

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests queues that serve tenants in equal parts, and their threads: the load of a tenant does not
-// delay the tasks of another tenant.
+// Tests the threads of queues that serve tenants in equal parts: the load of a tenant does not
+// delay the tasks of another tenant, and priorities order the jobs of one tenant.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -18,7 +18,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/util/failpoint.h"
-#include "kernels/util/fair_queue.h"
 #include "kernels/util/thread_pool.h"
 #include "server/engine/error.h"
 #include "server/engine/scheduling/device_scheduler.h"
@@ -34,143 +33,6 @@ namespace {
 using ::testing::ElementsAre;
 using testing::Gate;
 using ::testing::Optional;
-
-std::vector<std::string> TakeAll(FairQueue<std::string>& queue) {
-  std::vector<std::string> taken;
-  while (const auto first = queue.Find([](const std::string&) { return true; })) {
-    taken.push_back(queue.Dequeue(*first));
-  }
-  return taken;
-}
-
-TEST(FairQueueTest, TenantsTakeTurnsAndEachHasItsOrder) {
-  FairQueue<std::string> queue;
-  for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item);
-  queue.Add("b", "b1");
-  queue.Add("c", "c1");
-  queue.Add("c", "c2");
-  EXPECT_EQ(queue.size(), 6u);
-  EXPECT_THAT(TakeAll(queue), ElementsAre("a1", "b1", "c1", "a2", "c2", "a3"));
-  EXPECT_TRUE(queue.empty());
-}
-
-TEST(FairQueueTest, ATurnIsTakenAlsoByAnItemFurtherBehind) {
-  FairQueue<std::string> queue;
-  queue.Add("a", "large");
-  queue.Add("a", "small1");
-  queue.Add("a", "small2");
-  queue.Add("b", "small3");
-  const auto small = [](const std::string& item) { return item.starts_with("small"); };
-  EXPECT_EQ(queue.Dequeue(*queue.Find(small)), "small1");
-  EXPECT_EQ(queue.Dequeue(*queue.Find(small)), "small3");
-  EXPECT_THAT(TakeAll(queue), ElementsAre("large", "small2"));
-}
-
-TEST(FairQueueTest, AnItemThatIsRemovedCostsNoTurn) {
-  FairQueue<std::string> queue;
-  const auto removed = queue.Add("a", "a1");
-  queue.Add("a", "a2");
-  queue.Add("b", "b1");
-  EXPECT_EQ(queue.Remove(removed), "a1");
-  EXPECT_THAT(TakeAll(queue), ElementsAre("a2", "b1"));
-}
-
-TEST(FairQueueTest, CountsTheItemsAheadByTurns) {
-  FairQueue<std::string> queue;
-  queue.Add("a", "a1");
-  queue.Add("a", "a2");
-  const auto a3 = queue.Add("a", "a3");
-  const auto b1 = queue.Add("b", "b1");
-  const auto b2 = queue.Add("b", "b2");
-  EXPECT_EQ(queue.Ahead(b1), 1u);
-  EXPECT_EQ(queue.Ahead(b2), 3u);
-  EXPECT_EQ(queue.Ahead(a3), 4u);
-}
-
-TEST(FairQueueTest, TenantsGetEqualPartsOfTheCost) {
-  FairQueue<std::string> queue;
-  for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item, /*cost=*/3);
-  for (const char* item : {"b1", "b2", "b3", "b4", "b5"}) queue.Add("b", item, /*cost=*/1);
-  EXPECT_THAT(TakeAll(queue), ElementsAre("a1", "b1", "b2", "b3", "a2", "b4", "b5", "a3"));
-}
-
-TEST(FairQueueTest, CountsTheItemsAheadByCosts) {
-  FairQueue<std::string> queue;
-  queue.Add("a", "a1", /*cost=*/3);
-  const auto a2 = queue.Add("a", "a2", /*cost=*/3);
-  FairQueue<std::string>::Position last = a2;
-  for (const char* item : {"b1", "b2", "b3", "b4"}) last = queue.Add("b", item, /*cost=*/1);
-  EXPECT_EQ(queue.Ahead(a2), 4u) << "a1, b1, b2, b3";
-  EXPECT_EQ(queue.Ahead(last), 5u);
-}
-
-TEST(FairQueueTest, ANewTenantIsNextAndGetsNoCreditForItsAbsence) {
-  FairQueue<std::string> queue;
-  for (const char* item : {"a1", "a2", "a3", "a4"}) queue.Add("a", item, /*cost=*/10);
-  EXPECT_EQ(queue.Dequeue(*queue.Find([](const std::string&) { return true; })), "a1");
-  EXPECT_EQ(queue.Dequeue(*queue.Find([](const std::string&) { return true; })), "a2");
-  for (const char* item : {"b1", "b2", "b3"}) queue.Add("b", item, /*cost=*/10);
-  EXPECT_THAT(TakeAll(queue), ElementsAre("b1", "a3", "b2", "a4", "b3"));
-}
-
-// A tenant that always waits for its last item cannot evade the cost of that item.
-TEST(FairQueueTest, ATenantWithoutItemsStillOwesTheCostOfItsLast) {
-  FairQueue<std::string> queue;
-  const auto any = [](const std::string&) { return true; };
-  queue.Add("a", "a1", /*cost=*/3);
-  for (const char* item : {"b1", "b2", "b3", "b4"}) queue.Add("b", item, /*cost=*/1);
-  EXPECT_EQ(queue.Dequeue(*queue.Find(any)), "a1");
-  queue.Add("a", "a2", /*cost=*/3);
-  EXPECT_THAT(TakeAll(queue), ElementsAre("b1", "b2", "b3", "a2", "b4"));
-  queue.Add("b", "b5");
-  queue.Add("a", "a3");
-  EXPECT_THAT(TakeAll(queue), ElementsAre("b5", "a3")) << "an idle queue forgets the costs";
-}
-
-TEST(FairQueueTest, TheMeasuredCostReplacesThePrediction) {
-  FairQueue<std::string> queue;
-  const auto any = [](const std::string&) { return true; };
-  for (const char* item : {"a1", "a2"}) queue.Add("a", item, /*cost=*/1);
-  for (const char* item : {"b1", "b2", "b3"}) queue.Add("b", item, /*cost=*/1);
-  const auto first = *queue.Find(any);
-  EXPECT_EQ(queue.Begin(first), "a1");
-  queue.End(first.tenant, /*correction=*/1.5);
-  EXPECT_THAT(TakeAll(queue), ElementsAre("b1", "b2", "b3", "a2"));
-
-  queue.Add("a", "a3", /*cost=*/9);
-  queue.Add("b", "b4", /*cost=*/1);
-  const auto second = *queue.Find(any);
-  EXPECT_EQ(queue.Begin(second), "a3");
-  queue.End(second.tenant, /*correction=*/-9);
-  queue.Add("a", "a4");
-  EXPECT_THAT(TakeAll(queue), ElementsAre("b4", "a4"));
-}
-
-TEST(FairQueueTest, ATenantInServiceKeepsItsCosts) {
-  FairQueue<std::string> queue;
-  const auto any = [](const std::string&) { return true; };
-  queue.Add("a", "a1", /*cost=*/1);
-  const auto first = *queue.Find(any);
-  EXPECT_EQ(queue.Begin(first), "a1");
-  EXPECT_TRUE(queue.empty());
-  queue.Add("b", "b1", /*cost=*/1);
-  queue.Add("b", "b2", /*cost=*/1);
-  queue.End(first.tenant, /*correction=*/0.5);
-  queue.Add("a", "a2");
-  EXPECT_THAT(TakeAll(queue), ElementsAre("b1", "b2", "a2"));
-}
-
-TEST(FairQueueTest, TheTenantWithTheMostItemsLosesAPlace) {
-  FairQueue<std::string> queue;
-  for (const char* item : {"a1", "a2", "a3"}) queue.Add("a", item);
-  queue.Add("b", "b1");
-  EXPECT_FALSE(queue.Displaced("a").has_value());
-  ASSERT_TRUE(queue.Displaced("b").has_value());
-  EXPECT_EQ(queue.Displaced("b")->entry->item, "a3");
-  EXPECT_EQ(queue.Displaced("new")->entry->item, "a3");
-  queue.Add("b", "b2");
-  EXPECT_FALSE(queue.Displaced("b").has_value()) << "it would have more than the other then";
-}
 
 // A task that passes a gate when it runs.
 class TestTask final : public Task {
@@ -336,9 +198,11 @@ class DeviceTurnsTest : public ::testing::Test {
     scheduler_ = *std::move(scheduler);
   }
 
-  void Submit(const std::string& tenant, std::function<void()> work, double predicted_seconds = 0) {
+  void Submit(const std::string& tenant, std::function<void()> work, double predicted_seconds = 0,
+              QueuePriority priority = QueuePriority::kNormal) {
     const auto job = std::make_shared<TurnJob>(std::move(work));
     job->tenant = tenant;
+    job->priority = priority;
     job->predicted_seconds = predicted_seconds;
     EXPECT_TRUE(scheduler_->Submit(job).ok());
   }
@@ -350,7 +214,8 @@ class DeviceTurnsTest : public ::testing::Test {
     gate_.WaitUntilHeld();
   }
   // Submits a job that runs for `hours` of the test's clock.
-  void SubmitNamed(const std::string& name, int hours, double predicted_seconds = 0) {
+  void SubmitNamed(const std::string& name, int hours, double predicted_seconds = 0,
+                   QueuePriority priority = QueuePriority::kNormal) {
     Submit(
         name.substr(0, 1),
         [this, name, hours] {
@@ -358,7 +223,7 @@ class DeviceTurnsTest : public ::testing::Test {
           order_.push_back(name);
           if (order_.size() == named_) done_.Set();
         },
-        predicted_seconds);
+        predicted_seconds, priority);
     ++named_;
   }
   // Opens the gate, waits until the queued jobs have run and returns their order.
@@ -399,6 +264,28 @@ TEST_F(DeviceTurnsTest, ALongRunningJobCountsForItsTenant) {
   for (const char* name : {"b1", "b2", "b3"}) SubmitNamed(name, /*hours=*/1);
   failpoints_.Advance(absl::Minutes(150));
   EXPECT_THAT(RunAll(), ElementsAre("b1", "b2", "b3", "a1"));
+}
+
+TEST_F(DeviceTurnsTest, HigherPrioritiesOfATenantStartFirst) {
+  constexpr double kHour = 3600;
+  SubmitBlocker("x");
+  SubmitNamed("a1", /*hours=*/1, kHour, QueuePriority::kBatch);
+  SubmitNamed("a2", /*hours=*/1, kHour, QueuePriority::kNormal);
+  SubmitNamed("a3", /*hours=*/1, kHour, QueuePriority::kInteractive);
+  SubmitNamed("a4", /*hours=*/1, kHour, QueuePriority::kInteractive);
+  EXPECT_THAT(RunAll(), ElementsAre("a3", "a4", "a2", "a1"));
+}
+
+// A tenant cannot get more time by priorities.
+TEST_F(DeviceTurnsTest, ABatchJobStartsBeforeInteractiveJobsOfATenantWithMoreTime) {
+  SubmitBlocker("x");
+  for (const char* name : {"a1", "a2", "a3"}) {
+    SubmitNamed(name, /*hours=*/5, /*predicted_seconds=*/0, QueuePriority::kInteractive);
+  }
+  for (const char* name : {"b1", "b2", "b3"}) {
+    SubmitNamed(name, /*hours=*/2, /*predicted_seconds=*/0, QueuePriority::kBatch);
+  }
+  EXPECT_THAT(RunAll(), ElementsAre("a1", "b1", "b2", "b3", "a2", "a3"));
 }
 
 }  // namespace
