@@ -3,7 +3,7 @@
 # Runs all tests, also on a bare machine: installs missing packages (as root), checks formats, configurations and
 # documents, builds with warnings as errors (with CUDA if a toolkit is found), and runs all tests. Then runs unit tests,
 # RPC tests and fuzz targets under ASan and UBSan. By default the sanitizers cover the test programs of changed folders
-# and a third of all others (tests/ci/sanitized_programs.py).
+# and a third of all others, at most half of all (tests/ci/sanitized_programs.py).
 #
 # usage: deploy/test.sh [--long]
 #   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, the unit tests
