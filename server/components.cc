@@ -83,6 +83,8 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   if (!config.otlp_endpoint.empty()) {
     CROUT_ASSIGN_OR_RETURN(components->traces_, TraceExporter::Create(config.otlp_endpoint));
   }
+  components->observer_ = std::make_unique<CallObserver>(
+      config.call_log, *components->metrics_, components->recent_work_, components->traces_.get());
   std::vector<FoundFactor> found;
   if (!config.store.directory.empty()) {
     CROUT_ASSIGN_OR_RETURN(components->files_, FactorStore::Open(config.store, &found));
@@ -115,9 +117,7 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
                                                     .host_memory = *components->host_memory_,
                                                     .parsers = *components->parsers_},
                                          .metrics = *components->metrics_,
-                                         .call_log = components->call_log_,
-                                         .recent_work = components->recent_work_,
-                                         .traces = components->traces_.get(),
+                                         .observer = *components->observer_,
                                          .calls = components->calls_,
                                          .connections = components->connections_,
                                          .call_memory = *components->call_memory_,

@@ -25,7 +25,6 @@
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/trace/trace_exporter.h"
 #include "server/quota_reloader.h"
-#include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
 #include "server/rpc/service.h"
@@ -55,8 +54,7 @@ class ServerComponents {
 
  private:
   explicit ServerComponents(const Config& config)
-      : call_log_(config.call_log),
-        connections_(config.abandon),
+      : connections_(config.abandon),
         memory_return_(config.return_memory_after, [this] { ReturnMemory(); }) {}
   // Frees blocks in the pools of host memory until at most `bytes` of free blocks remain.
   void Trim(size_t bytes);
@@ -74,11 +72,11 @@ class ServerComponents {
   TenantLoads tenant_loads_;
   std::unique_ptr<FactorStore> files_;  // null: the server has no store
   std::unique_ptr<FactorCache> cache_;
-  CallLog call_log_;
   RecentWork recent_work_;
   std::unique_ptr<JobMetrics> job_metrics_;
   AnalysisStore analyses_;
   std::unique_ptr<TraceExporter> traces_;  // null: traces are not exported
+  std::unique_ptr<CallObserver> observer_;
   CallRegistry calls_;
   ConnectionCalls connections_;
   std::unique_ptr<SharedRegions> shared_regions_;

@@ -65,14 +65,14 @@ StatusView ViewStatus(const ServerCore& core, ServerState state, bool ready) {
   view.cache = core.metrics.ReadCache();
   view.calls_in_flight = core.calls.in_flight();
   view.open_calls = core.calls.Oldest(kOpenCalls);
-  view.slow_calls = core.recent_work.SlowCalls();
+  view.slow_calls = core.observer.recent_work().SlowCalls();
   for (size_t i = 0; i < kJobPhaseNames.size(); ++i) {
     view.phases.push_back({kJobPhaseNames[i], core.metrics.ReadPhase(static_cast<JobPhase>(i))});
   }
   for (size_t i = 0; i < kMethodNames.size(); ++i) {
     view.methods.push_back({kMethodNames[i], core.metrics.ReadRequests(static_cast<Method>(i))});
   }
-  view.last_run = core.recent_work.run();
+  view.last_run = core.observer.recent_work().run();
   return view;
 }
 

@@ -67,9 +67,9 @@ bool StopSignals::Wait(int milliseconds) const {
 int Serve(const Config& config, OpenDevicesFunction open_devices, const StopSignals& signals) {
   auto daemon = StartDaemon(config, open_devices);
   if (!daemon.ok()) {
-    const auto code = static_cast<grpc::StatusCode>(daemon.status().code());
     FlushLog();  // earlier log lines must precede the message
-    std::cerr << "croutd: " << CodeName(code) << ": " << daemon.status().message() << "\n";
+    std::cerr << "croutd: " << absl::StatusCodeToString(daemon.status().code()) << ": "
+              << daemon.status().message() << "\n";
     return kFailure;
   }
   std::cout << (*daemon)->ReadyLine() << std::endl;

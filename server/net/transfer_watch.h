@@ -7,10 +7,15 @@
 #include <chrono>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 
 #include "absl/time/time.h"
 
 namespace crout {
+
+// Reasons of the statuses of transfers that exceed the limits.
+inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
+inline constexpr std::string_view kReasonUploadSlow = "UPLOAD_SLOW";
 
 // Limits of one transfer. The peer's turn is the time in which the server waits for the peer.
 struct TransferLimits {

@@ -42,7 +42,7 @@ absl::Status Refuse(ServerCore& core, const Attempt& attempt, const std::string&
                     CallerRefusal refusal, absl::Status refused) {
   core.metrics.CountCallerRefused(refusal);
   const std::string_view name = kCallerRefusalNames[static_cast<size_t>(refusal)];
-  if (core.call_log.AdmitEvent()) {
+  if (core.observer.AdmitEvent()) {
     nlohmann::ordered_json fields = {{"peer", attempt.peer},
                                      {attempt.is_page ? "page" : "method", attempt.target},
                                      {"identity", identity},
@@ -179,6 +179,19 @@ absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& i
           "'", name, "' may not ", attempt.is_page ? "see " : "call ", ToAbsl(attempt.target),
           ": the ", attempt.is_page ? "page" : "call", " needs the role ",
           ToAbsl(kRoleNames[static_cast<size_t>(attempt.role)]), "; ask the operator to add it")));
+}
+
+ObservedCall ObserveNewCall(Method method, grpc::ServerContextBase* context) {
+  const auto& metadata = context->client_metadata();
+  const auto parent = metadata.find("traceparent");
+  std::optional<TraceContext> trace;
+  if (parent != metadata.end()) {
+    trace = ParseTraceparent({parent->second.data(), parent->second.size()});
+  }
+  ObservedCall call(method, context->peer(), std::move(trace));
+  call.audited = RoleFor(method) == Role::kFactor;
+  context->AddInitialMetadata("crout-call-id", std::to_string(call.id));
+  return call;
 }
 
 Role RoleFor(Method method) {

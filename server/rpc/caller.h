@@ -17,8 +17,8 @@
 #include "grpcpp/server_context.h"
 #include "kernels/util/fair_queue.h"
 #include "server/auth/identities.h"
+#include "server/observability/calls/observed_call.h"
 #include "server/rpc/core.h"
-#include "server/rpc/observe.h"
 
 namespace crout {
 
@@ -63,6 +63,10 @@ absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& i
 
 // The role that a call requires.
 Role RoleFor(Method method);
+
+// Returns the data of a new call, and sends its id to the client in the metadata "crout-call-id".
+// Reads the trace from the metadata "traceparent". Calls that can change factors are audited.
+ObservedCall ObserveNewCall(Method method, grpc::ServerContextBase* context);
 
 // Authenticates an attempt that concerns no tenant, by its metadata and the certificate of its
 // connection. The server must have --identities. Errors are those of FindIdentity(), and

@@ -20,10 +20,8 @@
 #include "server/net/connection_calls.h"
 #include "server/net/peer_name.h"
 #include "server/net/transfer_watch.h"
+#include "server/observability/calls/call_observer.h"
 #include "server/observability/metrics/metrics.h"
-#include "server/observability/status/recent_work.h"
-#include "server/observability/trace/trace_exporter.h"
-#include "server/rpc/call_log.h"
 #include "server/rpc/call_registry.h"
 
 namespace crout {
@@ -52,10 +50,7 @@ struct ServerCore {
   Limits limits;
   Engine engine;
   Metrics& metrics;
-  CallLog& call_log;
-  RecentWork& recent_work;
-  // Receives the spans of calls; null if traces are off.
-  TraceExporter* traces;
+  CallObserver& observer;
   CallRegistry& calls;
   // Tracks calls that are not charged for memory yet.
   ConnectionCalls& connections;

@@ -3,7 +3,6 @@
 #include "server/rpc/codec/status.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -18,12 +17,6 @@ namespace crout {
 namespace {
 
 constexpr size_t kMaxMessageBytes = 2048;
-
-constexpr std::array<std::string_view, 17> kCodeNames = {
-    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
-    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
-    "DATA_LOSS", "UNAUTHENTICATED"};
 
 constexpr char kMessageFieldUrl[] = "crout/message-field";
 
@@ -56,11 +49,6 @@ absl::Status UnknownValue(absl::string_view field, int value,
   return BadField(field, absl::StrCat("unknown value ", value, ": use one of ", defined));
 }
 
-std::string_view CodeName(grpc::StatusCode code) {
-  const auto index = static_cast<size_t>(code);
-  return index < kCodeNames.size() ? kCodeNames[index] : "UNKNOWN";
-}
-
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context) {
   if (status.ok()) return grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());
@@ -71,7 +59,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* c
   details.set_message(message);
   google::rpc::ErrorInfo info;
   info.set_domain("crout");
-  info.set_reason(ReasonOf(status).value_or(std::string(CodeName(code))));
+  info.set_reason(ReasonOf(status).value_or(absl::StatusCodeToString(status.code())));
   AddDetail(&details, info);
   if (const std::optional<double> seconds = RetryAfterOf(status)) {
     google::rpc::RetryInfo retry;

@@ -17,9 +17,7 @@
 namespace crout {
 
 // Error reasons of the RPC layer. server/engine/error.h defines the reasons of the queue, the
-// budgets and the cache.
-inline constexpr std::string_view kReasonUploadIdle = "UPLOAD_IDLE";
-inline constexpr std::string_view kReasonUploadSlow = "UPLOAD_SLOW";
+// budgets and the cache, and server/net/transfer_watch.h those of uploads.
 inline constexpr std::string_view kReasonSeriesIdle = "SERIES_IDLE";
 inline constexpr std::string_view kReasonJobStalled = "JOB_STALLED";
 
@@ -44,9 +42,6 @@ absl::Status UnknownValue(absl::string_view field, Enum value) {
 // - BadRequest for BadField and BadMessageField.
 // Messages are cut at 2 KiB; details stay under 8 KiB.
 grpc::Status ToGrpcStatus(const absl::Status& status, grpc::ServerContextBase* context);
-
-// Returns the name of the code, such as "OK" or "NOT_FOUND", for metric labels and logs.
-std::string_view CodeName(grpc::StatusCode code);
 
 }  // namespace crout
 

@@ -63,7 +63,7 @@ class SchurHandler final
     const Complement& complement = answer.complement;
     ObserveFactor(call_, answer.factor);
     if (complement.summary) {
-      ObserveComplement(call_.core(), call_.observed(), leading, *complement.summary);
+      call_.core().observer.Complement(call_.observed(), leading, *complement.summary);
     }
     // The factor is inserted into the cache, or dropped and only described.
     const absl::StatusOr<FactorInfo> factor =

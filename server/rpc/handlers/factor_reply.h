@@ -16,7 +16,7 @@ namespace crout {
 inline void ObserveFactor(StreamCall& call, NewFactor& factor)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(call.mutex()) {
   factor.timings = call.ReplyTimings();
-  ObserveQuality(call.core(), call.observed(), factor.factorization.summary);
+  call.core().observer.Quality(call.observed(), factor.factorization.summary);
 }
 
 // Returns the description of a factor for the reply. Records its method and, if it is cached, its

@@ -36,7 +36,7 @@ class EchelonHandler final
   void Reply(ReducedMatrix reduced) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     const EchelonForm& form = reduced.form;
     const bool poor = IsGrowthHarmful(form.growth, reduced.shape.dtype);
-    if (poor) LogPoorEchelonForm(call_.core(), call_.observed(), form);
+    if (poor) call_.core().observer.PoorEchelonForm(call_.observed(), form);
     v1::ReduceToEchelonFormResponse head;
     *head.mutable_header()->mutable_form() = EncodeDense(reduced.shape);
     v1::EchelonFormResult result;

@@ -139,7 +139,7 @@ class SeriesHandler final
     // Record the step now. Sending X depends on the client, which may send the next step first.
     AbandonOnBadAlloc([&] {
       call_.mutex().AssertHeld();
-      ObserveStep(call_.core(), call_.observed());
+      call_.core().observer.EndStep(call_.observed());
     });
     call_.EndRound();
     plan_.reset();

@@ -104,7 +104,7 @@ void CallBase::Done() {
     MutexLock lock(&mutex_);
     if (context_->IsCancelled()) connection_entry_.ClientLeft();
   }
-  AbandonOnBadAlloc([this] { ObserveCall(core_, Observed()); });
+  AbandonOnBadAlloc([this] { core_.observer.End(Observed()); });
 }
 
 ObservedCall CallBase::Observed() {
@@ -154,7 +154,7 @@ void CallBase::CheckJob(Clock::time_point now) {
   running_->overdue.emplace(core_.metrics);
   const std::string_view device =
       slot_ == nullptr ? std::string_view() : slot_->device->info().name;
-  LogOverdueJob(core_, observed_, device, seconds, predicted);
+  core_.observer.OverdueJob(observed_, device, seconds, predicted);
 }
 
 absl::Status CallBase::ParseAndCharge(const grpc::ByteBuffer& buffer,

@@ -34,7 +34,6 @@
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/stream_message.h"
 #include "server/rpc/core.h"
-#include "server/rpc/observe.h"
 #include "server/rpc/stream/reply_writer.h"
 
 namespace crout {
@@ -231,7 +230,7 @@ class CallBase : public LiveCall,
   CallBase(ServerCore& core, grpc::CallbackServerContext* context, Method method)
       : core_(core),
         context_(context),
-        observed_(method, context),
+        observed_(ObserveNewCall(method, context)),
         connection_entry_(core.connections.Begin(*context)),
         writer_(core.limits.transfer) {}
 

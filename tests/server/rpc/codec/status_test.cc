@@ -34,7 +34,7 @@ TEST(ToGrpcStatusTest, CodesAgree) {
     EXPECT_EQ(status.error_message(), "why");
     google::rpc::ErrorInfo info;
     ASSERT_TRUE(Find(status, &info));
-    EXPECT_EQ(info.reason(), CodeName(static_cast<grpc::StatusCode>(code)));
+    EXPECT_EQ(info.reason(), absl::StatusCodeToString(static_cast<absl::StatusCode>(code)));
     EXPECT_EQ(info.domain(), "crout");
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/call_log.h"
+#include "server/observability/calls/call_log.h"
 
 #include <array>
 #include <string>
@@ -8,9 +8,8 @@
 
 #include "kernels/util/clock.h"
 #include "server/engine/error.h"
+#include "server/observability/calls/observed_call.h"
 #include "server/observability/log/log.h"
-#include "server/rpc/codec/status.h"
-#include "server/rpc/observe.h"
 
 namespace crout {
 namespace {
@@ -23,7 +22,7 @@ bool IsServerFault(absl::StatusCode code) {
 }
 
 void AddStatus(const absl::Status& status, Fields& fields) {
-  fields["code"] = CodeName(static_cast<grpc::StatusCode>(status.code()));
+  fields["code"] = absl::StatusCodeToString(status.code());
   if (status.ok()) return;
   if (const auto reason = ReasonOf(status)) fields["reason"] = *reason;
   fields["message"] = status.message();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Collects the data of a call and reports it to the metrics, the log, the audit and the traces.
-#ifndef CROUT_SERVER_RPC_OBSERVE_H_
-#define CROUT_SERVER_RPC_OBSERVE_H_
+// The data of a call for the metrics, the log, the audit and the traces.
+#ifndef CROUT_SERVER_OBSERVABILITY_CALLS_OBSERVED_CALL_H_
+#define CROUT_SERVER_OBSERVABILITY_CALLS_OBSERVED_CALL_H_
 
 #include <array>
 #include <chrono>
@@ -12,18 +12,15 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "grpcpp/server_context.h"
-#include "kernels/echelon_reducer.h"
-#include "kernels/jobs/schur.h"
-#include "server/engine/cache/factor_cache.h"
+#include "server/engine/request.h"
+#include "server/observability/metrics/labels.h"
 #include "server/observability/trace/trace_exporter.h"
-#include "server/rpc/core.h"
 
 namespace crout {
 
 struct ObservedCall {
-  // Assigns the call's id and sends it to the client in the initial metadata "crout-call-id".
-  ObservedCall(Method method, grpc::ServerContextBase* context);
+  // Assigns the call's id. `peer` is gRPC's name of the peer.
+  ObservedCall(Method method, std::string peer, std::optional<TraceContext> trace);
 
   // Seconds since the call began.
   double Seconds() const;
@@ -41,10 +38,11 @@ struct ObservedCall {
   const Method method;
   const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   const std::string peer;
-  const std::optional<TraceContext> trace;  // from the "traceparent" metadata
+  const std::optional<TraceContext> trace;
   absl::Status status;
   std::string tenant;
   std::string identity;       // the caller's; empty without authentication
+  bool audited = false;       // an audit line is due if the caller has an identity
   std::string request_id;     // the caller's; empty if none was sent
   std::string handle_prefix;  // empty: the call concerned no factor
   std::string algorithm;      // the method or solver that ran
@@ -63,27 +61,6 @@ struct ObservedCall {
 // Returns the seconds of each phase, in the order of JobPhase.
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings);
 
-// Count and log a factor or a Schur complement about which the reply warns. Have no effect on
-// others.
-void ObserveQuality(ServerCore& core, const ObservedCall& call, const FactorSummary& factor);
-void ObserveComplement(ServerCore& core, const ObservedCall& call, const FactorSummary& leading,
-                       const SchurSummary& complement);
-
-// Logs an echelon form with a doubtful rank.
-void LogPoorEchelonForm(ServerCore& core, const ObservedCall& call, const EchelonForm& form);
-
-// Logs a job that has run for `seconds`, far longer than predicted, and runs on.
-void LogOverdueJob(ServerCore& core, const ObservedCall& call, std::string_view device,
-                   double seconds, double predicted_seconds);
-
-// Ends the current step: reports its duration and phases, and logs it if it was slow.
-void ObserveStep(ServerCore& core, ObservedCall& call);
-
-// Reports a call that has ended. Counts the request and any rejection; reports the duration, phases
-// and spans, except those of steps already observed; writes the call log and the audit. Spans are
-// recorded only if the server collects traces and the caller samples this trace.
-void ObserveCall(ServerCore& core, const ObservedCall& call);
-
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_OBSERVE_H_
+#endif  // CROUT_SERVER_OBSERVABILITY_CALLS_OBSERVED_CALL_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/call_log.h"
+#include "server/observability/calls/call_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "grpcpp/server_context.h"
 #include "server/engine/error.h"
-#include "server/rpc/observe.h"
+#include "server/observability/calls/observed_call.h"
 #include "spdlog/sinks/ostream_sink.h"
 #include "spdlog/spdlog.h"
 #include "tests/support/timing/failpoints.h"
@@ -49,8 +48,7 @@ class CallLogTest : public ::testing::Test {
     return lines;
   }
   void Write(CallLog& log, double seconds, const absl::Status& status = absl::OkStatus()) {
-    grpc::CallbackServerContext context;
-    ObservedCall call(Method::kSolve, &context);
+    ObservedCall call(Method::kSolve, "ipv4:192.0.2.1:5", std::nullopt);
     call.status = status;
     log.Write(call, seconds);
   }
@@ -157,8 +155,7 @@ TEST_F(CallLogTest, LogCallsSelectsTheLoggedCalls) {
 
 TEST_F(CallLogTest, LineDescribesTheCall) {
   CallLog log({.calls = LogCalls::kAll, .slow = absl::Seconds(3)});
-  grpc::CallbackServerContext context;
-  ObservedCall call(Method::kRefactorize, &context);
+  ObservedCall call(Method::kRefactorize, "ipv4:192.0.2.1:5", std::nullopt);
   call.SetHandle(kHandle);
   call.SetHandle("not a handle");
   call.tenant = "alice";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Logs calls, one line each, at a limited rate.
-#ifndef CROUT_SERVER_RPC_CALL_LOG_H_
-#define CROUT_SERVER_RPC_CALL_LOG_H_
+#ifndef CROUT_SERVER_OBSERVABILITY_CALLS_CALL_LOG_H_
+#define CROUT_SERVER_OBSERVABILITY_CALLS_CALL_LOG_H_
 
 #include <array>
 #include <chrono>
@@ -67,4 +67,4 @@ class CallLog {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_CALL_LOG_H_
+#endif  // CROUT_SERVER_OBSERVABILITY_CALLS_CALL_LOG_H_
