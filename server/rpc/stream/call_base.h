@@ -301,11 +301,14 @@ class CallBase : public LiveCall,
   // Every piece of work runs between BeginWork() and EndWork(). If BeginWork() returns false, the
   // call has ended: do not work for it, and do not call EndWork().
   bool BeginWork();
+  bool BeginWorkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndWork();
-  // Same for the call's job.
+  void EndWorkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Same for the call's job, which has left the queue.
   bool BeginJob(double predicted_seconds);
   void EndJob();
   void OnJobDequeued();
+  void JobDequeued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnTaskDequeued();
   template <class Work>
   void RunOrEndOutOfMemory(const Work& work) {

@@ -30,10 +30,7 @@ class CallBase::CallJob final : public DynamicBatchJob {
     call_->Abort(std::move(status));
   }
 
-  bool Begin() override {
-    call_->OnJobDequeued();  // First: a call that has ended would otherwise keep itself alive.
-    return call_->BeginJob(predicted_seconds);
-  }
+  bool Begin() override { return call_->BeginJob(predicted_seconds); }
   bool Prepare(ExecutionContext& context, DynamicBatchSystem& system) override {
     absl::Status status;
     call_->RunOrEndOutOfMemory([&] { status = batch_work_.prepare(context, system); });
@@ -113,13 +110,17 @@ void CallBase::Submit(DeviceScheduler& scheduler, double predicted_seconds,
   job->predicted_seconds = predicted_seconds;
   job->tenant = tenant_;
   job->priority = priority_;
-  // If the job already runs, OnJobDequeued() waits for the mutex.
+  // If the job already runs, BeginJob() waits for the mutex.
   absl::Status status = ticket_.Submit(scheduler, std::move(job));
   if (!status.ok()) End(std::move(status));
 }
 
 void CallBase::OnJobDequeued() {
   MutexLock lock(&mutex_);
+  JobDequeued();
+}
+
+void CallBase::JobDequeued() {
   ticket_.ReleaseJob();
   MoveTo(CallPhase::kWork);
 }
@@ -160,28 +161,35 @@ void CallBase::Fetch(CachedCopy& copy, std::function<void()> reply) {
 
 bool CallBase::BeginWork() {
   MutexLock lock(&mutex_);
+  return BeginWorkLocked();
+}
+
+bool CallBase::BeginWorkLocked() {
   if (!needs_result()) return false;
   ticket_.BeginWork();
   return true;
 }
 
 bool CallBase::BeginJob(double predicted_seconds) {
-  if (!BeginWork()) return false;
   MutexLock lock(&mutex_);
+  JobDequeued();  // First: a call that has ended would otherwise keep itself alive.
+  if (!BeginWorkLocked()) return false;
   running_.emplace(SteadyNow(), predicted_seconds);
   return true;
 }
 
 void CallBase::EndJob() {
-  {
-    MutexLock lock(&mutex_);
-    running_.reset();
-  }
-  EndWork();
+  MutexLock lock(&mutex_);
+  running_.reset();
+  EndWorkLocked();
 }
 
 void CallBase::EndWork() {
   MutexLock lock(&mutex_);
+  EndWorkLocked();
+}
+
+void CallBase::EndWorkLocked() {
   core_.metrics.CountWasted(ticket_.EndWork(Clock::now()));
   ReleaseIfIdle();
 }
