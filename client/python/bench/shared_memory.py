@@ -11,12 +11,17 @@ ADDRESS is the unix:PATH of a daemon with --max-shared-memory=4GiB or more. The 
 
 "upload" sends 512 MiB. Its rate is the size divided by the server's time to receive the matrix and to copy it
 to the device. "factorizations" is the rate of one client at n = 4096, from call to call. "pinned" is the rate
-of cudaMemcpy from page-locked memory, if the machine has libcudart.
+of cudaMemcpy from page-locked memory, if the machine has libcudart. "clients" has the rate of eight processes
+together, with arrays from client.empty, and the median utilization of the GPU meanwhile, if the machine has
+nvidia-smi.
 """
 
 import ctypes
 import ctypes.util
+import multiprocessing
+import shutil
 import statistics
+import subprocess
 import sys
 import time
 
@@ -29,6 +34,7 @@ ORDER = 4096
 LARGE = 8192  # 512 MiB of float64
 UPLOADS = 5
 FACTORIZATIONS = 50
+CLIENTS = 8
 
 
 def matrices(client, n):
@@ -55,6 +61,47 @@ def factorizations(client, A):
     for _ in range(FACTORIZATIONS):
         client.lu_factor(A).release()
     return FACTORIZATIONS / (time.perf_counter() - begin)
+
+
+def worker(address, started, ended):
+    """Factor a matrix of this process in shared memory."""
+    with crout.connect(address) as client:
+        A = matrices(client, ORDER)[-1][2]
+        factorizations(client, A)  # pages are registered, and pools have their blocks
+        started.wait()
+        factorizations(client, A)
+        ended.wait()
+
+
+def utilization():
+    """Return the utilization of the first GPU in percent; None without nvidia-smi."""
+    if shutil.which("nvidia-smi") is None:
+        return None
+    query = ["nvidia-smi", "--id=0", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    return float(subprocess.run(query, check=True, capture_output=True, text=True).stdout)
+
+
+def concurrent_factorizations(address):
+    """Return the rate of CLIENTS processes together, and the median utilization of the GPU."""
+    spawn = multiprocessing.get_context("spawn")
+    started, ended = (spawn.Barrier(CLIENTS + 1, timeout=300) for _ in range(2))
+    workers = [spawn.Process(target=worker, args=(address, started, ended)) for _ in range(CLIENTS)]
+    for one in workers:
+        one.start()
+    started.wait()
+    begin = time.perf_counter()
+    samples = []
+    while ended.n_waiting < CLIENTS and all(one.is_alive() for one in workers):
+        samples.append(utilization())
+        time.sleep(0.1)
+    seconds = time.perf_counter() - begin
+    ended.wait()
+    for one in workers:
+        one.join()
+        if one.exitcode != 0:
+            raise RuntimeError(f"a client ended with exit code {one.exitcode}")
+    known = [sample for sample in samples if sample is not None]
+    return CLIENTS * FACTORIZATIONS / seconds, statistics.median(known) if known else None
 
 
 def pinned(size):
@@ -93,9 +140,14 @@ def main(address, path):
             rows[name]["factorizations_per_second"] = factorizations(one, A)
         result["rows"] = list(rows.values())
         result["pinned_bytes_per_second"] = pinned(8 * LARGE**2)
+    rate, busy = concurrent_factorizations(address)
+    result["clients"] = [
+        {"clients": CLIENTS, "factorizations_per_second": rate, "gpu_utilization_percent": busy}
+    ]
     for row in result["rows"]:
         print(row)
     print("pinned", result["pinned_bytes_per_second"])
+    print(result["clients"])
     keep(result, path)
 
 
