@@ -237,7 +237,7 @@ class FairQueue {
 
   // Returns the last item, of the lowest priority, of the tenant with the most items, if it has at
   // least two more than `tenant`.
-  std::optional<Position> Displaced(std::string_view tenant) {
+  std::optional<Position> Displaced(std::string_view tenant) const {
     const auto most =
         std::max_element(order_.begin(), order_.end(),
                          [](const Tenant* a, const Tenant* b) { return a->size < b->size; });

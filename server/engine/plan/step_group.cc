@@ -26,6 +26,11 @@ bool StepGroup::HasCachedMemory() const {
   });
 }
 
+absl::Status StepGroup::CheckRoom() const {
+  if (any_parsed()) CROUT_RETURN_IF_ERROR(slot().preparing->CheckRoom(tenant()));
+  return slot().scheduler->CheckRoom(tenant());
+}
+
 absl::StatusOr<MemoryNeed> StepGroup::Plan(bool parsed) {
   MemoryNeed need;
   for (PayloadStep* step : steps_) {

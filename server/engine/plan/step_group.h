@@ -53,6 +53,9 @@ class StepGroup {
   TaskSize PreparationSize() const;
   // Returns QUOTA_EXCEEDED if a matrix whose order is known exceeds the quota max_n.
   absl::Status CheckOrders(const Quotas& quotas) const;
+  // Returns the error with which a queue of the job would refuse it now: see
+  // JobScheduler::CheckRoom(). Call before the first byte.
+  absl::Status CheckRoom() const;
   // Parses and analyzes the payloads. Then plans the dense steps again if the analysis changes
   // their plans. Polls `stop`; the analysis of a step polls stop_analysis(step). CANCELLED if one
   // of them returns true. Returns the error of CheckOrders() before the analysis.

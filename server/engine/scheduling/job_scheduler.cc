@@ -77,19 +77,13 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
   Deadlines deadlines;
   if (added.deadline != Clock::time_point::max()) deadlines.emplace(added.deadline, &added);
   std::list<std::shared_ptr<QueuedJob>> displaced;
-  const QuotaLimits limits =
-      options_.quotas == nullptr ? QuotaLimits() : options_.quotas->Of(added.tenant);
+  const QuotaLimits limits = LimitsOf(added.tenant);
   bool wake_reaper = false;
   {
     MutexLock lock(&mutex_);
-    if (stopping_) return StoppedStatus();
-    CROUT_RETURN_IF_ERROR(CheckQueued(added.tenant, limits.queued_jobs));
-    std::optional<Queue::Position> victim;
-    if (queue_.size() >= options_.queue_capacity) {
-      victim = queue_.Displaced(added.tenant);
-      if (!victim) return FullStatus();
-      displaced.emplace_back();
-    }
+    CROUT_ASSIGN_OR_RETURN(const std::optional<Queue::Position> victim,
+                           FindRoom(added.tenant, limits));
+    if (victim) displaced.emplace_back();
     const auto entry = positions_.try_emplace(&added).first;
     try {
       entry->second =
@@ -111,6 +105,26 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
   work_.Signal();
   if (wake_reaper) reap_.Signal();
   return absl::OkStatus();
+}
+
+absl::Status JobScheduler::CheckRoom(const std::string& tenant) const {
+  const QuotaLimits limits = LimitsOf(tenant);
+  MutexLock lock(&mutex_);
+  return FindRoom(tenant, limits).status();
+}
+
+QuotaLimits JobScheduler::LimitsOf(const std::string& tenant) const {
+  return options_.quotas == nullptr ? QuotaLimits() : options_.quotas->Of(tenant);
+}
+
+absl::StatusOr<std::optional<JobScheduler::Queue::Position>> JobScheduler::FindRoom(
+    const std::string& tenant, const QuotaLimits& limits) const {
+  if (stopping_) return StoppedStatus();
+  CROUT_RETURN_IF_ERROR(CheckQueued(tenant, limits.queued_jobs));
+  if (queue_.size() < options_.queue_capacity) return std::nullopt;
+  std::optional<Queue::Position> displaced = queue_.Displaced(tenant);
+  if (!displaced) return FullStatus();
+  return displaced;
 }
 
 absl::Status JobScheduler::FullStatus() const {

@@ -19,6 +19,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "kernels/util/fair_queue.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
@@ -88,6 +89,11 @@ class JobScheduler {
 
   // Returns the number of queued jobs whose turn comes before this job's; 0 if it is not queued.
   size_t JobsAhead(const QueuedJob* job) const;
+
+  // Returns the error with which the scheduler would refuse a job of this tenant now, because there
+  // is no room for it. A caller that checks before it prepares a job wastes less work on a job that
+  // is then refused. Room is not reserved: the later submission may still fail.
+  absl::Status CheckRoom(const std::string& tenant) const;
 
   Load load() const;
   // Numbers of jobs of one tenant.
@@ -195,6 +201,12 @@ class JobScheduler {
   void RemoveFromIndexes(const QueuedJob& job) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes a job from the queue and the indexes. Charges its tenant nothing.
   std::shared_ptr<QueuedJob> RemoveFromQueue(Queue::Position position) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  QuotaLimits LimitsOf(const std::string& tenant) const;
+  // Finds room for a job of this tenant. Returns the job that it displaces, or nothing if a place
+  // is free. The errors are those of Enqueue().
+  absl::StatusOr<std::optional<Queue::Position>> FindRoom(const std::string& tenant,
+                                                          const QuotaLimits& limits) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FullStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckQueued(const std::string& tenant, int64_t limit) const

@@ -167,6 +167,8 @@ void StreamCall::Proceed(std::vector<PayloadStep*> steps) {
   absl::Status status = need.status();
   if (status.ok()) status = steps_.CheckOrders(core_.engine.quotas);
   if (status.ok()) status = core_.engine.quotas.CheckSeconds(tenant_);
+  // Last, because a retry does not help against the errors of the request itself.
+  if (status.ok()) status = steps_.CheckRoom();
   if (!status.ok()) return End(std::move(status));
   expected_.emplace(slot.expected, PredictSeconds(), need->device);
   // A gRPC reaction must not wait for the driver or the system to allocate memory.

@@ -56,7 +56,8 @@ class StreamCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   // client must send the header within `timeout`. Call after EndRound().
   void NextRound(absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Reserves memory for the dense payloads. If a small reservation succeeds at once without
+  // Refuses the call if a queue has no room for its job, before the payloads are read. Otherwise
+  // reserves memory for the dense payloads. If a small reservation succeeds at once without
   // eviction, the caller must call Pump(). Otherwise another thread reserves the memory and then
   // calls Pump().
   void Proceed(std::vector<PayloadStep*> steps) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -145,6 +145,9 @@ TEST_F(DeviceSchedulerTest, RefusesWhenTheQueueIsFull) {
   EXPECT_THAT(RetryAfterOf(last_status_), Optional(7.0));
   EXPECT_TRUE(refused->gone.IsSet());
   EXPECT_EQ(refused->runs + refused->drops, 0);
+  EXPECT_EQ(scheduler_->CheckRoom(""), last_status_);
+  // A tenant with two jobs less gets the place of a job.
+  EXPECT_TRUE(scheduler_->CheckRoom("other").ok());
 }
 
 TEST_F(DeviceSchedulerTest, DropsAtTheDeadlineWhileEveryWorkerIsBusy) {

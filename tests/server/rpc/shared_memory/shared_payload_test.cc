@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests regions of shared memory: which files are accepted, their limits, and payloads and replies
-// in them, also of clients that violate the rules.
-#include <fcntl.h>
-#include <sys/mman.h>
-
+// Tests payloads and replies in shared memory, also of clients that violate the rules.
 #include <atomic>
-#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,204 +11,20 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/engine/error.h"
-#include "tests/server/rpc/fixture.h"
-#include "tests/server/scrape.h"
-#include "tests/support/peers/memory_peer.h"
+#include "tests/server/rpc/shared_memory/shared_memory_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::shared_memory_test {
 namespace {
 
-using testing::FailsWith;
-using testing::FakeDeviceOptions;
 using ::testing::HasSubstr;
 using testing::MemoryFile;
-using ::testing::Optional;
-
-constexpr int64_t kN = 48;
-constexpr size_t kMatrixBytes = kN * kN * sizeof(double);
-constexpr size_t kRegionBytes = size_t{1} << 20;
-constexpr uid_t kUser = 1234;
-
-class SharedMemoryTest : public testing::RpcTest {
- protected:
-  using Region = SharedRegions::Region;
-
-  void Start(const FakeDeviceOptions& device = {}) {
-    Config config = SmallConfig();
-    config.max_shared_memory_bytes = 16 * kRegionBytes;
-    StartServer(device, config);
-  }
-  absl::StatusOr<Region> Add(OwnedFile file, uint64_t size, uid_t user = kUser) {
-    std::promise<absl::StatusOr<Region>> done;
-    core().shared_regions.Add(std::move(file), size, user, [&done](absl::StatusOr<Region> region) {
-      done.set_value(std::move(region));
-    });
-    return done.get_future().get();
-  }
-  absl::StatusOr<Region> Add(const MemoryFile& file, uid_t user = kUser) {
-    return Add(file.Duplicate(), file.bytes().size(), user);
-  }
-  static v1::SharedRange Range(const Region& region, uint64_t offset, uint64_t size) {
-    v1::SharedRange range;
-    range.set_region(region->id());
-    range.set_offset(offset);
-    range.set_size(size);
-    return range;
-  }
-  double Sample(const std::string& name) {
-    return SampleOf(core().metrics.Scrape(), name).value_or(-1);
-  }
-
-  // Runs Factorize with messages that `fill` completes, one after the other while it returns true.
-  template <class Fill>
-  grpc::Status FactorizeWith(const v1::MatrixSpec& matrix, Fill fill, v1::Factor* factor) {
-    grpc::ClientContext context;
-    auto stream = stub().Factorize(&context);
-    for (int i = 0;; ++i) {
-      v1::FactorizeRequest request;
-      if (i == 0) *request.mutable_header()->mutable_matrix() = matrix;
-      if (!fill(i, request) || !stream->Write(request)) break;
-    }
-    stream->WritesDone();
-    v1::FactorizeResponse response;
-    while (stream->Read(&response)) {
-      if (response.has_factor()) *factor = response.factor();
-    }
-    return stream->Finish();
-  }
-  grpc::Status FactorizeRange(const v1::MatrixSpec& matrix, const v1::SharedRange& range,
-                              v1::Factor* factor) {
-    return FactorizeWith(
-        matrix,
-        [&](int i, v1::FactorizeRequest& request) {
-          *request.mutable_shared_data() = range;
-          return i == 0;
-        },
-        factor);
-  }
-  // Expects that the factor solves a system with Matrix(kN).
-  void ExpectSolves(const v1::Factor& factor) {
-    Solved solved;
-    const std::vector<double> b(kN, 1.0);
-    ASSERT_TRUE(Solve(factor.handle(), b, &solved).ok());
-    EXPECT_LT(solved.result.backward_error(), 1e-14);
-  }
-};
 
 std::string TextOf(const std::vector<double>& a) {
   std::string text = "%%MatrixMarket matrix array real general\n";
   absl::StrAppend(&text, kN, " ", kN, "\n");
   for (const double value : a) text += absl::StrCat(value, "\n");
   return text;
-}
-
-TEST_F(SharedMemoryTest, RefusesFilesWhoseAccessCanFail) {
-  Start();
-  const auto refuse = [&](const MemoryFile& file, const char* reason) {
-    EXPECT_THAT(Add(file), FailsWith(absl::StatusCode::kInvalidArgument, reason));
-  };
-  refuse(MemoryFile(kRegionBytes, 0), "can shrink or grow");
-  refuse(MemoryFile(kRegionBytes, F_SEAL_SHRINK), "can shrink or grow");
-  refuse(MemoryFile(kRegionBytes, F_SEAL_GROW), "can shrink or grow");
-  refuse(MemoryFile(kRegionBytes, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE),
-         "cannot map it");
-  const MemoryFile good(kRegionBytes);
-  for (const uint64_t size :
-       {uint64_t{0}, uint64_t{kRegionBytes} - 1, uint64_t{kRegionBytes} + 1, ~uint64_t{0}}) {
-    EXPECT_THAT(Add(good.Duplicate(), size),
-                FailsWith(absl::StatusCode::kInvalidArgument, "offer the whole file"));
-  }
-  int pipes[2];
-  ASSERT_EQ(pipe2(pipes, O_CLOEXEC), 0);
-  const OwnedFile writer(pipes[1]);
-  EXPECT_THAT(Add(OwnedFile(pipes[0]), kRegionBytes),
-              FailsWith(absl::StatusCode::kInvalidArgument, "has no seals"));
-  OwnedFile regular(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  EXPECT_THAT(Add(std::move(regular), kRegionBytes),
-              FailsWith(absl::StatusCode::kInvalidArgument, "has no seals"));
-  EXPECT_EQ(Held().host_reserved, 0);
-  EXPECT_EQ(core().shared_regions.totals().regions, 0);
-}
-
-TEST_F(SharedMemoryTest, RefusesHugePages) {
-  Start();
-  const size_t huge = size_t{2} << 20;
-  OwnedFile file(memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
-  if (file.get() < 0) GTEST_SKIP() << "this system has no huge pages";
-  ASSERT_EQ(ftruncate(file.get(), static_cast<off_t>(huge)), 0);
-  ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
-  EXPECT_THAT(Add(std::move(file), huge),
-              FailsWith(absl::StatusCode::kInvalidArgument, "has huge pages"));
-}
-
-TEST_F(SharedMemoryTest, ChargesARegionUntilItsLastUse) {
-  Start();
-  const MemoryFile file(kRegionBytes - 1);
-  auto region = Add(file);
-  ASSERT_OK(region);
-  // The seal also holds for this descriptor.
-  EXPECT_NE(ftruncate(file.get(), 0), 0);
-  EXPECT_EQ(Held().host_reserved, kRegionBytes);
-  EXPECT_EQ(device().live_registrations(), 1);
-  const SharedRegions::Totals totals = core().shared_regions.totals();
-  EXPECT_EQ(totals.regions, 1);
-  EXPECT_EQ(totals.bytes, kRegionBytes);
-  EXPECT_EQ(totals.registered_bytes, kRegionBytes);
-  Region second = *region;
-  const std::string id = second->id();
-  *region = nullptr;
-  EXPECT_OK(core().shared_regions.Find(id, ""));
-  second = nullptr;
-  WaitUntil([&] { return Held().host_reserved == 0; }, "returned");
-  EXPECT_THAT(core().shared_regions.Find(id, ""), FailsWith(absl::StatusCode::kAborted, "hold"));
-  WaitUntil([&] { return core().shared_regions.totals().regions == 0; }, "counted");
-  EXPECT_EQ(device().live_registrations(), 0);
-}
-
-TEST_F(SharedMemoryTest, LimitsTheMemoryOfAUserAndOfAll) {
-  Start();
-  const MemoryFile quarter(4 * kRegionBytes);
-  const MemoryFile page(4096);
-  EXPECT_THAT(Add(MemoryFile(4 * kRegionBytes + 1)),
-              FailsWith(absl::StatusCode::kResourceExhausted, "a quarter"));
-  std::vector<Region> regions;
-  for (const uid_t user : {kUser, kUser + 1, kUser + 2, kUser + 3}) {
-    auto region = Add(quarter, user);
-    ASSERT_OK(region);
-    regions.push_back(*std::move(region));
-  }
-  EXPECT_THAT(Add(page), FailsWith(absl::StatusCode::kResourceExhausted, "a quarter"));
-  EXPECT_THAT(Add(page, kUser + 4), FailsWith(absl::StatusCode::kResourceExhausted, "all users"));
-  regions.pop_back();
-  WaitUntil([&] { return core().shared_regions.totals().regions == 3; }, "released");
-  EXPECT_OK(Add(page, kUser + 4));
-}
-
-TEST_F(SharedMemoryTest, FindsARegionForItsUserOnly) {
-  Start();
-  const MemoryFile file(kRegionBytes);
-  auto region = Add(file);
-  ASSERT_OK(region);
-  const std::string& id = (*region)->id();
-  EXPECT_EQ(id.size(), SharedRegions::kIdBytes);
-  EXPECT_OK(core().shared_regions.Find(id, "1234"));
-  const auto others = core().shared_regions.Find(id, "1235");
-  EXPECT_THAT(others, FailsWith(absl::StatusCode::kAborted, "does not hold this region"));
-  EXPECT_THAT(ReasonOf(others.status()), Optional(std::string("SHARED_MEMORY_GONE")));
-  EXPECT_FALSE(core().shared_regions.Find("", "1234").ok());
-}
-
-TEST_F(SharedMemoryTest, IsOffByDefault) {
-  StartServer();
-  EXPECT_THAT(Add(MemoryFile(kRegionBytes)),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "--max-shared-memory"));
-  v1::SharedRange range;
-  range.set_region(std::string(16, 'x'));
-  v1::Factor factor;
-  const grpc::Status status = FactorizeRange(Dense(kN, kN), range, &factor);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::ABORTED);
 }
 
 TEST_F(SharedMemoryTest, FactorsADenseMatrixWithoutStaging) {
@@ -495,29 +306,6 @@ TEST_F(SharedMemoryTest, SurvivesAClientThatRewritesItsMemory) {
     v1::Factor factor;
     EXPECT_TRUE(FactorizeRange(spec, Range(*region, 0, payload.size()), &factor).ok());
   }
-}
-
-// The client's connection holds a region, and so does a call.
-TEST_F(SharedMemoryTest, KeepsARegionWhileACallUsesIt) {
-  Start();
-  auto file = std::make_unique<MemoryFile>(kRegionBytes);
-  auto region = Add(*file);
-  ASSERT_OK(region);
-  file->Write(Bytes(Matrix(kN)));
-  device().copy_gate().Close();
-  auto call = std::async(std::launch::async, [&, range = Range(*region, 0, kMatrixBytes)] {
-    v1::Factor factor;
-    const grpc::Status status = FactorizeRange(Dense(kN, kN), range, &factor);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return factor;
-  });
-  device().copy_gate().WaitUntilHeld();
-  *region = nullptr;
-  file.reset();
-  EXPECT_EQ(core().shared_regions.totals().regions, 1);
-  device().copy_gate().Open();
-  ExpectSolves(call.get());
-  WaitUntil([&] { return core().shared_regions.totals().regions == 0; }, "released");
 }
 
 }  // namespace
