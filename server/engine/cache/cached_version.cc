@@ -7,7 +7,8 @@
 namespace crout {
 
 std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
-                                                     Reservation reservation) {
+                                                     Reservation reservation,
+                                                     std::shared_ptr<ReservationOwner> owner) {
   if (!summary.iterations) return nullptr;
   IterationRecord record;
   record.sweeps = std::exchange(summary.iterations->sweeps, {});
@@ -16,6 +17,7 @@ std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
   reservation.Shrink(
       (record.sweeps.capacity() + record.pivots.capacity() + record.bad_elements.capacity()) *
       sizeof(int64_t));
+  reservation.SetOwner(std::move(owner));
   record.reservation = std::move(reservation);
   return std::make_shared<const IterationRecord>(std::move(record));
 }

@@ -34,10 +34,11 @@ struct IterationRecord {
 };
 
 // Moves the counts from `summary` to a record, so that copies of the summary are small.
-// `reservation`, of JobBytes::report bytes, is charged for the record and shrinks to its size.
-// Returns null for a method without counts.
+// `reservation`, of JobBytes::report bytes, is charged for the record, shrinks to its size, and
+// then counts for `owner`. Returns null for a method without counts.
 std::shared_ptr<const IterationRecord> ExtractRecord(FactorSummary& summary,
-                                                     Reservation reservation);
+                                                     Reservation reservation,
+                                                     std::shared_ptr<ReservationOwner> owner);
 
 // Returns the bytes of host memory that remain charged for a factor whose parts are only in a file:
 // its entry, and the analysis of a sparse factor, which plans of solves need.
@@ -64,7 +65,8 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   DeviceSlot* slot = nullptr;
 
   TierMemory* memory = nullptr;  // the memory that its parts are in
-  Reservation reservation;
+  Reservation reservation;       // for the parts; empty while they are only in a file
+  Reservation file_entry;        // for the entry of a version with a file, in host memory
   // The summary is constant. The parts of a resident or idle version change only under the mutex. A
   // thread that has a Pin of the version or moves it reads them without the mutex. While a version
   // has a Pin and is not resident, its parts are read and replaced under `promotion`.

@@ -49,6 +49,7 @@ std::shared_ptr<CachedVersion> FactorCache::MakeVersion(NewFactor factor) {
   if (factor.written) {
     stored->durable = true;
     stored->version = factor.written->version;
+    stored->file_entry = std::move(factor.written->entry);
   }
   return stored;
 }

@@ -69,6 +69,7 @@ struct WrittenFactor {
   Handle handle;
   int64_t version = 1;
   absl::Time create_time;  // creation of the handle
+  Reservation entry;       // see CachedVersion::file_entry
   UnclaimedFile file;
 };
 
@@ -232,8 +233,9 @@ class FactorCache : private TieredStore::Owner {
   std::shared_ptr<ReservationOwner> OwnerOnDevice(DeviceSlot& slot, std::string_view tenant) {
     return store_.OwnerOnDevice(slot, tenant);
   }
-  std::shared_ptr<ReservationOwner> OwnerOnHost(std::string_view tenant) {
-    return store_.OwnerOnHost(tenant);
+  std::shared_ptr<ReservationOwner> OwnerOnHost(std::string_view tenant,
+                                                ShareUse use = ShareUse::kJob) {
+    return store_.OwnerOnHost(tenant, use);
   }
   absl::Status CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant) {
     return store_.CheckReachable(slot, bytes, tenant);

@@ -81,7 +81,8 @@ size_t AboveQuota(const ShareRequest& request) {
 // Returns true if the jobs of the tenant would exceed their quota of bytes.
 bool IsAboveBytesInFlight(const ShareRequest& request) {
   const ShareOwner* const owner = request.owner;
-  if (owner == nullptr || owner->for_copy() || owner->tier() == Tier::kStore) return false;
+  if (owner == nullptr || owner->use() != ShareUse::kJob || owner->tier() == Tier::kStore)
+    return false;
   const auto limit = static_cast<size_t>(owner->limits().bytes_in_flight);
   return request.bytes > Above(limit, owner->account().bytes_in_flight());
 }
@@ -118,7 +119,7 @@ bool ShareOwner::TryAdd(size_t bytes) noexcept {
   if (AboveQuota(request) > 0 || IsAboveBytesInFlight(request)) return false;
   if (!RoomFor(memory_, request).Fits(bytes)) return false;
   Change(bytes, 0);
-  if (!for_copy_) Keep(memory_, *this, UncachedBytes(share()), SteadyNow() + kKeptFor);
+  if (use_ == ShareUse::kJob) Keep(memory_, *this, UncachedBytes(share()), SteadyNow() + kKeptFor);
   return true;
 }
 
@@ -133,7 +134,12 @@ void ShareOwner::Subtract(size_t bytes) noexcept {
 }
 
 void ShareOwner::Change(size_t more, size_t fewer) {
-  account_.AddReserved(memory_.tier, static_cast<int64_t>(more) - static_cast<int64_t>(fewer));
+  const int64_t difference = static_cast<int64_t>(more) - static_cast<int64_t>(fewer);
+  account_.AddReserved(memory_.tier, difference);
+  if (use_ == ShareUse::kCache) {
+    account_.AddBytes(memory_.tier, difference);
+    share().cached_bytes += more - fewer;
+  }
   memory_.owned_bytes += more - fewer;
   UpdateShare(memory_, share(), [&] { share().bytes += more - fewer; });
 }
@@ -160,7 +166,7 @@ ShareRoom RoomFor(TierMemory& memory, const ShareRequest& request) {
   const Shares shares(memory, &own);
   const size_t share = shares.Of(own);
   const size_t above = Above(own.bytes, share) + Above(request.bytes, Above(share, own.bytes));
-  if (above > 0 && !request.owner->for_copy()) {
+  if (above > 0 && request.owner->use() != ShareUse::kCopy) {
     const Time now = SteadyNow();
     for (const TenantShare* other : memory.recent) {
       const size_t kept = std::min(Above(shares.Of(*other), other->bytes),

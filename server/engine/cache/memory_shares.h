@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -38,19 +39,21 @@ namespace crout {
 // Time for which memory is kept for the jobs of a tenant.
 inline constexpr std::chrono::seconds kKeptFor{10};
 
+// Purpose of the bytes that a ShareOwner counts.
+enum class ShareUse : uint8_t {
+  kJob,   // a job or an upload, or a version that the job makes
+  kCopy,  // a version that becomes idle at once, so that it can be evicted for other tenants
+  kCache  // a cached object that is not a version, such as an analysis; counts as cached
+};
+
 // Counts the reservations of one tenant in one memory, and keeps the tenant's share alive. The
 // TieredStore outlives it.
 class ShareOwner final : public ReservationOwner, public std::enable_shared_from_this<ShareOwner> {
  public:
-  // The TieredStore owns `mutex`. `account` has shares. `for_copy`: the reservations are for
-  // versions that become idle at once, so that they can be evicted for other tenants.
+  // The TieredStore owns `mutex`. `account` has shares.
   ShareOwner(Mutex& mutex, TierMemory& memory, TenantLoads::Account account,
-             const QuotaLimits& limits, bool for_copy)
-      : mutex_(mutex),
-        memory_(memory),
-        account_(std::move(account)),
-        limits_(limits),
-        for_copy_(for_copy) {}
+             const QuotaLimits& limits, ShareUse use)
+      : mutex_(mutex), memory_(memory), account_(std::move(account)), limits_(limits), use_(use) {}
 
   const TenantLoads::Account& account() const { return account_; }
   TenantShare& share() const { return *account_.share(memory_.index); }
@@ -58,7 +61,7 @@ class ShareOwner final : public ReservationOwner, public std::enable_shared_from
   // Returns the name and the value of the quota of the bytes in the memory.
   std::pair<const char*, int64_t> memory_quota() const;
   Tier tier() const { return memory_.tier; }
-  bool for_copy() const { return for_copy_; }
+  ShareUse use() const { return use_; }
 
   // ReservationOwner. TryAdd() returns false if the bytes are not Allowed() now.
   bool TryAdd(size_t bytes) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -73,7 +76,7 @@ class ShareOwner final : public ReservationOwner, public std::enable_shared_from
   TierMemory& memory_;
   TenantLoads::Account account_;
   const QuotaLimits limits_;
-  const bool for_copy_;
+  const ShareUse use_;
 };
 
 // Needs of one reservation.

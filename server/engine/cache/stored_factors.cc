@@ -99,10 +99,11 @@ absl::Status FactorCache::WriteFile(FactorRecord record, NewFactor& factor) {
   record.summary = factor.factorization.summary;
   record.nnz = factor.nnz;
   record.timings = factor.timings;
+  CROUT_ASSIGN_OR_RETURN(Reservation entry, store_.ReserveEntry(record.tenant));
   CROUT_ASSIGN_OR_RETURN(UnclaimedFile file,
                          store_.WriteFile(record, *factor.slot, factor.factorization.parts));
-  factor.written.emplace(
-      WrittenFactor{record.handle, record.version, record.create_time, std::move(file)});
+  factor.written.emplace(WrittenFactor{record.handle, record.version, record.create_time,
+                                       std::move(entry), std::move(file)});
   return absl::OkStatus();
 }
 
@@ -157,14 +158,13 @@ absl::Status FactorCache::RestoreOne(FoundFactor& found) {
   if (version->slot == nullptr) {
     return absl::FailedPreconditionError("the server has no device of this kind");
   }
-  const std::shared_ptr<ReservationOwner> owner = store_.OwnerOnHost(record.tenant);
-  std::optional<Reservation> reservation =
-      pool_->host_budget().TryReserve(CachedVersion::kEntryBytes, owner);
+  std::optional<Reservation> reservation = pool_->host_budget().TryReserve(
+      CachedVersion::kEntryBytes, store_.OwnerOnHost(record.tenant, ShareUse::kCopy));
   if (!reservation) return absl::ResourceExhaustedError("no memory for the entry");
-  version->reservation = *std::move(reservation);
+  version->file_entry = *std::move(reservation);
   if (record.summary.sparse) {
-    std::optional<Reservation> memory =
-        pool_->host_budget().TryReserve(found.analysis_bytes, owner);
+    std::optional<Reservation> memory = pool_->host_budget().TryReserve(
+        found.analysis_bytes, store_.OwnerOnHost(record.tenant, ShareUse::kCache));
     if (!memory) return absl::ResourceExhaustedError("no memory for the analysis");
     CROUT_ASSIGN_OR_RETURN(std::shared_ptr<const Analysis> analysis,
                            files_->ReadAnalysis(found.file));

@@ -26,9 +26,11 @@ namespace crout {
 // moments.
 struct TenantLoad {
   std::string tenant;
-  int64_t factors = 0;                         // cached factors that List() includes
-  std::array<int64_t, kTierCount> bytes{};     // bytes of all cached factors, indexed by Tier
-  std::array<int64_t, kTierCount> reserved{};  // bytes of cached factors, jobs and uploads
+  int64_t factors = 0;  // cached factors that List() includes
+  // Bytes of all cached factors, indexed by Tier. Those in host memory include analyses, counts of
+  // iterations, and the entries of factors that have a file.
+  std::array<int64_t, kTierCount> bytes{};
+  std::array<int64_t, kTierCount> reserved{};  // `bytes`, and the bytes of jobs and uploads
   int64_t pinned_bytes = 0;                    // bytes of pinned factors
   int64_t calls = 0;                           // calls that have not ended
 

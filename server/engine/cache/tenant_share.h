@@ -61,7 +61,7 @@ struct TenantShare {
   std::list<CachedVersion*> idle;    // least recently used first
   size_t idle_bytes = 0;
 
-  size_t cached_bytes = 0;  // part of `bytes` in attached versions; the rest is held by jobs
+  size_t cached_bytes = 0;  // part of `bytes` in cached objects; the rest is held by jobs
   // The most bytes that jobs of the tenant had or requested recently. They are kept for its jobs
   // until `kept_until`.
   size_t kept_bytes = 0;

@@ -94,7 +94,7 @@ absl::StatusOr<ChargedMemory> TieredStore::CopyBelow(CachedVersion& from, TierMe
     }
   }
   return below.copier->CopyIn(from, record ? &*record : nullptr, [&](size_t bytes) {
-    return Reserve(below.slot, below, bytes, OwnerOf(below, tenant, /*for_copy=*/true));
+    return Reserve(below.slot, below, bytes, OwnerOf(below, tenant, ShareUse::kCopy));
   });
 }
 

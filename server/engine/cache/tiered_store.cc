@@ -215,7 +215,7 @@ void TieredStore::AddToMemory(CachedVersion& version) noexcept {
   memory.bytes += version.bytes;
   ShareOf(version).cached_bytes += version.bytes;
   version.account->AddBytes(memory.tier, static_cast<int64_t>(version.bytes));
-  if (version.file) bytes_beside_files_ += version.bytes_beside_file;
+  CountBesideFile(version, +1);
   CountPinned(version, +1);
 }
 
@@ -227,7 +227,16 @@ void TieredStore::RemoveFromMemory(CachedVersion& version) noexcept {
   memory.bytes -= version.bytes;
   ShareOf(version).cached_bytes -= version.bytes;
   version.account->AddBytes(memory.tier, -static_cast<int64_t>(version.bytes));
-  if (version.file) bytes_beside_files_ -= version.bytes_beside_file;
+  CountBesideFile(version, -1);
+}
+
+void TieredStore::CountBesideFile(const CachedVersion& version, int sign) noexcept {
+  if (!version.file) return;
+  const auto by = static_cast<size_t>(sign);
+  bytes_beside_files_ += by * version.bytes_beside_file;
+  const size_t entry = version.file_entry.bytes();
+  version.account->AddBytes(Tier::kHost, sign * static_cast<int64_t>(entry));
+  version.account->share(host().index)->cached_bytes += by * entry;
 }
 
 void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& copy) noexcept {
@@ -237,9 +246,11 @@ void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& co
   std::swap(version.factorization.parts, copy.parts);
   version.checksum = copy.checksum;
   if (to.tier == Tier::kStore) {
-    version.reservation = copy.reservation.Split(CachedVersion::kEntryBytes);
+    // A version without a file comes from host memory, and `copy` now has its reservation there.
+    if (!version.file) version.file_entry = copy.reservation.Split(CachedVersion::kEntryBytes);
     if (copy.file) version.file = copy.file.Claim();
-  } else if (!version.durable) {
+  } else if (version.file && !version.durable) {
+    std::swap(version.file_entry, copy.reservation);  // which was empty
     copy.file = UnclaimedFile(std::move(version.file));
   }
   version.memory = &to;
@@ -296,10 +307,10 @@ std::shared_ptr<const IterationRecord> TieredStore::RemoveRecord(CachedVersion& 
 }
 
 std::shared_ptr<ShareOwner> TieredStore::OwnerOf(TierMemory& memory, std::string_view tenant,
-                                                 bool for_copy) {
+                                                 ShareUse use) {
   if (tenant.empty()) return nullptr;
   return std::make_shared<ShareOwner>(mutex_, memory, OpenAccount(tenant), quotas_->Of(tenant),
-                                      for_copy);
+                                      use);
 }
 
 absl::StatusOr<Reservation> TieredStore::ReserveOnDevice(DeviceSlot& slot, size_t bytes,

@@ -159,8 +159,14 @@ class TieredStore {
   std::shared_ptr<ReservationOwner> OwnerOnDevice(DeviceSlot& slot, std::string_view tenant) {
     return OwnerOf(MemoryOf(slot), tenant);
   }
-  std::shared_ptr<ReservationOwner> OwnerOnHost(std::string_view tenant) {
-    return OwnerOf(host(), tenant);
+  std::shared_ptr<ReservationOwner> OwnerOnHost(std::string_view tenant,
+                                                ShareUse use = ShareUse::kJob) {
+    return OwnerOf(host(), tenant, use);
+  }
+  // Reserves host memory for the entry of a version that will have a file.
+  absl::StatusOr<Reservation> ReserveEntry(std::string_view tenant) {
+    return Reserve(/*slot=*/nullptr, host(), CachedVersion::kEntryBytes,
+                   OwnerOf(host(), tenant, ShareUse::kCopy));
   }
   // Returns the owner of a tenant's files. Requires that there are files.
   std::shared_ptr<ReservationOwner> OwnerOfFiles(std::string_view tenant) {
@@ -207,6 +213,10 @@ class TieredStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddToMemory(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveFromMemory(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds what a version with a file has in host memory beside its parts, or subtracts it for `sign`
+  // -1.
+  void CountBesideFile(const CachedVersion& version, int sign) noexcept
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the version to the memory `to`. Exchanges its reservation and parts with those of `copy`.
   // Takes the file of `copy`, or gives it the file that the version no longer needs.
   void Move(CachedVersion& version, TierMemory& to, ChargedMemory& copy) noexcept
@@ -226,7 +236,7 @@ class TieredStore {
     return *version.account->share(version.memory->index);
   }
   std::shared_ptr<ShareOwner> OwnerOf(TierMemory& memory, std::string_view tenant,
-                                      bool for_copy = false);
+                                      ShareUse use = ShareUse::kJob);
   // Returns RESOURCE_EXHAUSTED if the memory has no room for the request.
   absl::Status CheckRoom(const DeviceSlot* slot, TierMemory& memory, const ShareRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -375,7 +375,8 @@ absl::StatusOr<NewFactor> FactorStep::Factor(ExecutionContext& context, StopRequ
   timings.Add(kernel);
   NewFactor factor = MakeNewFactor(std::move(made), kernel.factor);
   if (kind_->mixed == nullptr) ShrinkToFactor(factor);
-  factor.record = ExtractRecord(factor.factorization.summary, std::move(memory_.host));
+  factor.record = ExtractRecord(factor.factorization.summary, std::move(memory_.host),
+                                engine_.cache.OwnerOnHost(upload_.tenant(), ShareUse::kCache));
   factor.nnz = upload_.nnz();
   return factor;
 }

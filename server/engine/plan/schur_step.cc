@@ -227,7 +227,8 @@ FactorAndComplement SchurStep::Finish(SchurResult result, const KernelTimings& k
   NewFactor& factor = answer.factor;
   factor = MakeNewFactor(std::move(result.factor), kernel.factor);
   ShrinkToFactor(factor);
-  factor.record = ExtractRecord(factor.factorization.summary, memory_.host.Split(bytes.report));
+  factor.record = ExtractRecord(factor.factorization.summary, memory_.host.Split(bytes.report),
+                                engine_.cache.OwnerOnHost(upload_.tenant(), ShareUse::kCache));
   factor.nnz = sparse() ? upload_.nnz() : std::nullopt;
   answer.complement = {shape, MakeReplyData(std::move(out), bytes.reply), std::move(solver),
                        result.complement};

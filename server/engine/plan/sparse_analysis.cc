@@ -22,6 +22,11 @@ absl::Status GrowOnHost(Engine& engine, std::string_view tenant, size_t bytes, R
   return absl::OkStatus();
 }
 
+// Counts the memory of an analysis that other calls or a cached factor will use as cached.
+void CountAsCached(Engine& engine, std::string_view tenant, Reservation& memory) {
+  memory.SetOwner(engine.cache.OwnerOnHost(tenant, ShareUse::kCache));
+}
+
 }  // namespace
 
 absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(Engine& engine, const std::string& tenant,
@@ -58,6 +63,7 @@ absl::StatusOr<AnalyzedMatrix> AnalyzeUpload(Engine& engine, const std::string& 
     CROUT_RETURN_IF_ERROR(Failpoint("sparse.analyze"));
     CROUT_ASSIGN_OR_RETURN(kept.analysis, Analyze(matrix, options, stop));
     kept.memory.Shrink(kept.analysis.bytes());
+    if (is_shared) CountAsCached(engine, upload.tenant(), kept.memory);
     answer.analysis =
         is_shared ? engine.analyses.Add(tenant, std::move(kept)) : Share(std::move(kept));
   }
@@ -72,6 +78,7 @@ absl::Status ReservedGrowth::ClaimAnalysis(size_t bytes) {
 
 std::shared_ptr<const Analysis> ReservedGrowth::Keep(Analysis analysis) {
   claimed_.Shrink(analysis.bytes());
+  CountAsCached(engine_, tenant_, claimed_);
   return Share({std::move(claimed_), std::move(analysis), base_});
 }
 

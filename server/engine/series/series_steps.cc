@@ -383,7 +383,8 @@ absl::StatusOr<SeriesAnswer> SeriesSteps::Run(ExecutionContext& context, const J
     engine_.events.OnFactor(slot_, result.factor->summary, kernel.factor);
     answer.factor = ChargePart(*std::move(result.factor), memory);
     answer.factor->record =
-        ExtractRecord(answer.factor->factorization.summary, std::move(job.host));
+        ExtractRecord(answer.factor->factorization.summary, std::move(job.host),
+                      engine_.cache.OwnerOnHost(matrix_.upload().tenant(), ShareUse::kCache));
     answer.factor->nnz = TextEntries();
   }
   if (result.matrix) answer.matrix = ChargePart(*std::move(result.matrix), memory);

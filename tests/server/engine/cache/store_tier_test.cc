@@ -135,6 +135,7 @@ TEST_F(StoreTierTest, EvictedFactorsMoveToFilesAndBack) {
   EXPECT_GE(Files(), 3u);
   EXPECT_EQ(cache_->size(), 7u);
   EXPECT_GT(loads_.Of(kTenant).bytes[2], 0);
+  EXPECT_EQ(loads_.Of(kTenant).bytes_in_flight(), 0);
   for (size_t i = 0; i < handles.size(); ++i) {
     bool promoted = false;
     EXPECT_THAT(Use(handles[i], &promoted), Holds(static_cast<char>('a' + i)));
@@ -375,6 +376,29 @@ TEST_F(StoreTierTest, FilesSurviveTheLossOfADevice) {
   ASSERT_OK_AND_ASSIGN(FactorCache::Pin pin, cache_->Acquire(kTenant, durable));
   EXPECT_EQ(&pin.slot(), &slot(1));
   EXPECT_THAT(UsePinned(pin), Holds('a'));
+}
+
+TEST_F(StoreTierTest, AnEntryOfAFileIsInHostMemoryAndNotInFlight) {
+  StartWithStore(2, 2);
+  const Handle durable = Put('a', /*durable=*/true);
+  device(0).BreakDown();  // the factor moves from its device to its file
+  Sweep();
+  ASSERT_EQ(TierOf(durable), Tier::kStore);
+  const auto expect_entry = [this] {
+    EXPECT_EQ(slot().budget->reserved(), 0u);
+    EXPECT_EQ(pool_->host_budget().reserved(), FactorCache::kEntryBytes);
+    const TenantLoad load = loads_.Of(kTenant);
+    EXPECT_EQ(load.bytes[1], static_cast<int64_t>(FactorCache::kEntryBytes));
+    EXPECT_EQ(load.bytes_in_flight(), 0);
+  };
+  expect_entry();
+  StartWithStore(2, 2);
+  expect_entry();
+  EXPECT_THAT(Use(durable), Holds('a'));
+  EXPECT_EQ(loads_.Of(kTenant).bytes_in_flight(), 0);
+  EXPECT_OK(cache_->Release(kTenant, durable));
+  EXPECT_EQ(pool_->host_budget().reserved(), 0u);
+  EXPECT_EQ(loads_.Of(kTenant).bytes[1], 0);
 }
 
 TEST_F(StoreTierTest, FilesOfOtherDevicesStay) {

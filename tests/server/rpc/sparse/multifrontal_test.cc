@@ -68,6 +68,21 @@ TEST_F(RpcMultifrontalTest, OnePatternIsAnalysedOnce) {
   ExpectSolves(second.handle(), kM * kM, next);
 }
 
+TEST_F(RpcMultifrontalTest, ACachedAnalysisIsNotInFlight) {
+  Start();
+  const Triplets grid = Grid(15), star = Star(1e-3);
+  MustFactor(Header(15 * 15, grid), grid);
+  v1::FactorizeHeader header = Header(kStar, star);
+  header.mutable_options()->set_equilibrate(v1::EQUILIBRATE_OFF);
+  const v1::Factor own = MustFactor(header, star);
+  EXPECT_GT(own.sparse().postponements(), 0) << "its analysis depends on the values";
+  Idle();
+  const TenantLoad load = core().engine.tenant_loads.Of("default");
+  EXPECT_EQ(load.bytes_in_flight(), 0);
+  EXPECT_EQ(load.bytes[1], static_cast<int64_t>(core().engine.devices.host_budget().reserved()));
+  EXPECT_GT(load.bytes[1], 0);
+}
+
 TEST_F(RpcMultifrontalTest, AnotherMatchingRequiresAnotherAnalysis) {
   Start();
   constexpr int64_t kM = 10;
