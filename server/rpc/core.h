@@ -69,8 +69,10 @@ struct ServerCore {
   ThreadPool& releasing;
   absl::Time start_time;
 
-  // Bytes of a call in addition to its reservations: the stream, its buffers and its state.
+  // Bytes of a call in addition to its reservations: the stream, its buffers, its state, and stored
+  // messages of kCallMessageBytes together.
   static constexpr size_t kCallBytes = size_t{32} << 10;
+  static constexpr size_t kCallMessageBytes = size_t{4} << 10;
   // Charges `peer` (CallMemoryAccount) for a call, or for small messages that the call stores, as
   // long as the returned charge lives. RESOURCE_EXHAUSTED (reason MEMORY_EXHAUSTED) if open calls
   // use all memory for calls and no call of another peer may be ended (PeerShares).

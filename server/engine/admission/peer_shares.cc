@@ -30,13 +30,16 @@ std::optional<PeerShares::Charge> PeerShares::TryCharge(std::string_view peer, s
                                                         std::weak_ptr<Holder> holder) {
   Ended ended;
   std::optional<Charge> charge;
+  std::list<ChargeRecord> added;  // every call takes the mutex: allocate before
+  added.push_back({.bytes = {}, .holder = std::move(holder)});
   {
     MutexLock lock(&mutex_);
     if (std::optional<Reservation> reserved = Reserve(peer, bytes, ended)) {
       auto share = shares_.find(peer);
       if (share == shares_.end()) share = shares_.emplace(peer, Share()).first;
       std::list<ChargeRecord>& records = share->second.records;
-      records.push_back({.bytes = *std::move(reserved), .holder = std::move(holder)});
+      added.front().bytes = *std::move(reserved);
+      records.splice(records.end(), added);
       share->second.bytes += bytes;
       charge = Charge(this, share, std::prev(records.end()));
     }
@@ -74,9 +77,11 @@ bool PeerShares::PreemptOne(Ended& ended) {
 }
 
 void PeerShares::ReturnCharge(Shares::iterator share, std::list<ChargeRecord>::iterator record) {
+  std::list<ChargeRecord> removed;  // freed after the mutex is released
   MutexLock lock(&mutex_);
   if (!record->preempted) share->second.bytes -= record->bytes.bytes();
-  share->second.records.erase(record);
+  record->bytes = Reservation();
+  removed.splice(removed.end(), share->second.records, record);
   if (share->second.records.empty()) shares_.erase(share);
 }
 

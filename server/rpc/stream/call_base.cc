@@ -127,7 +127,7 @@ absl::Status CallBase::Enter() {
   observed_.identity = caller.identity;
   sharing_peer_ =
       CallMemoryAccount(observed_.peer, UserOf(*context_), caller.identity, core_.trusted_proxies);
-  CROUT_RETURN_IF_ERROR(ChargeMore(ServerCore::kCallBytes));
+  CROUT_ASSIGN_OR_RETURN(charges_.emplace_back(), Charge(ServerCore::kCallBytes));
   connection_entry_.Charged();
   account_ = core_.engine.tenant_loads.OpenCall(tenant_);
   release_.emplace(tenant_);
@@ -187,6 +187,10 @@ absl::StatusOr<PeerShares::Charge> CallBase::Charge(size_t bytes) {
 }
 
 absl::Status CallBase::ChargeMore(size_t bytes) {
+  const size_t covered = std::min(bytes, covered_bytes_);
+  covered_bytes_ -= covered;
+  bytes -= covered;
+  if (bytes == 0) return absl::OkStatus();
   CROUT_ASSIGN_OR_RETURN(charges_.emplace_back(), Charge(bytes));
   return absl::OkStatus();
 }
@@ -317,7 +321,7 @@ void CallBase::ReleaseIfIdle() {
   if (phase_ != CallPhase::kReply || ticket_.working()) return;
   ThreadPool& threads = slot_ == nullptr ? core_.releasing : *slot_->releasing;
   MoveTo(CallPhase::kEnd);
-  if (!release_) return;  // The call was not admitted and holds nothing.
+  if (!release_ || !HoldsResources()) return;  // A call that was not admitted holds nothing.
   threads.Schedule(*std::exchange(release_, std::nullopt),
                    [self = shared_from_this()] { self->ReleaseResources(); });
 }

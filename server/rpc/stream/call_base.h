@@ -248,6 +248,8 @@ class CallBase : public LiveCall,
 
   // Frees the resources of the call on devices and budgets. Called once, after the end.
   virtual void ReleaseResources() = 0;
+  // Whether the call needs ReleaseResources().
+  virtual bool HoldsResources() const { return true; }
   // Completes the path of the field that `status` is about. By default, the request is the message.
   virtual absl::Status WithMessagePath(absl::Status status) const { return status; }
   // Whether the work continues after the client has left or its deadline has passed. Once true,
@@ -393,7 +395,9 @@ class CallBase : public LiveCall,
   TenantLoads::Account account_;
   std::string sharing_peer_;                 // the peer charged for the call
   std::vector<PeerShares::Charge> charges_;  // for the call and the messages it stores
-  std::shared_ptr<CallBase> self_;           // gRPC's reference, from Enter() to Done()
+  // Bytes of messages that the charge for the call still covers.
+  size_t covered_bytes_ = ServerCore::kCallMessageBytes;
+  std::shared_ptr<CallBase> self_;  // gRPC's reference, from Enter() to Done()
   std::atomic<bool> stop_ = false;
 
   ConnectionCalls::Entry connection_entry_ ABSL_GUARDED_BY(mutex_);

@@ -262,12 +262,12 @@ void StreamCall::SubmitJob() {
   }
   expected_.reset();
   if (!needs_result()) return;  // refused; the steps may be destroyed
-  const size_t ahead = JobsAhead();
-  if (!IsLong() && ahead == 0) return;
+  const double backlog = slot.scheduler->load().backlog_seconds;
+  if (!IsLong() && backlog <= kLongSeconds) return;
   v1::Progress progress;
   progress.set_phase(v1::PHASE_QUEUE);
-  progress.set_jobs_ahead(static_cast<int32_t>(ahead));
-  progress.set_predicted_seconds(slot.scheduler->load().backlog_seconds);
+  progress.set_jobs_ahead(static_cast<int32_t>(JobsAhead()));
+  progress.set_predicted_seconds(backlog);
   SendProgress(std::move(progress));
 }
 

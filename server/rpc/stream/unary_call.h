@@ -74,6 +74,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor, public CallBase {
   }
   bool OutlivesClient() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return true; }
   void ReleaseResources() override {}
+  bool HoldsResources() const override { return false; }
 
   const Handler handler_;
   Request request_;  // constant once parsed
