@@ -15,6 +15,7 @@
 #include "kernels/util/status_macros.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/codec/names.h"
+#include "server/storage.h"
 #include "server/tenant_states.h"
 
 namespace crout {
@@ -23,6 +24,8 @@ namespace {
 // These threads never wait for a device. Work that may wait for a device runs on the threads of its
 // DeviceSlot.
 constexpr int kReleasingThreads = 2;
+// Concurrent transfers with an object store, whose requests take much longer than those of a disk.
+constexpr int kBucketThreads = 8;
 // Memory for refused calls: 1/kRefusedShare of the call memory, in addition to it.
 constexpr size_t kRefusedShare = 4;
 // Most bytes of free blocks that are kept for the next replies and text.
@@ -86,14 +89,24 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   components->observer_ = std::make_unique<CallObserver>(
       config.call_log, *components->metrics_, components->recent_work_, components->traces_.get());
   std::vector<FoundFactor> found;
-  if (!config.store.directory.empty()) {
-    CROUT_ASSIGN_OR_RETURN(components->files_, FactorStore::Open(config.store, &found));
+  FolderLeases* leases = nullptr;
+  if (!config.store_location.empty()) {
+    CROUT_ASSIGN_OR_RETURN(Storage storage, OpenStorage(config));
+    leases = storage.leases;
+    FactorStoreOptions options = config.store;
+    if (leases != nullptr) options.threads = kBucketThreads;
+    CROUT_ASSIGN_OR_RETURN(components->files_,
+                           FactorStore::Open(std::move(storage.objects), options, &found));
   }
   components->cache_ = std::make_unique<FactorCache>(
       components->devices_.get(), components->host_memory_.get(), components->metrics_.get(),
       &components->tenant_loads_, &components->quotas_, config.max_pinned_bytes,
       components->files_.get());
   components->cache_->Restore(std::move(found));
+  if (leases != nullptr) {
+    components->folder_watch_ =
+        std::make_unique<FolderWatch>(*leases, *components->files_, *components->cache_);
+  }
   components->shared_regions_ = std::make_unique<SharedRegions>(
       *components->cache_, *components->devices_, config.max_shared_memory_bytes);
   const int cores = config.host_threads > 0 ? config.host_threads : host::AvailableCores();

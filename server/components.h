@@ -19,6 +19,7 @@
 #include "server/engine/scheduling/device_pool.h"
 #include "server/engine/store/factor_store.h"
 #include "server/engine/upload/shared_region.h"
+#include "server/folder_watch.h"
 #include "server/memory_return.h"
 #include "server/observability/gpu/gpu_monitor.h"
 #include "server/observability/job_metrics.h"
@@ -72,6 +73,7 @@ class ServerComponents {
   TenantLoads tenant_loads_;
   std::unique_ptr<FactorStore> files_;  // null: the server has no store
   std::unique_ptr<FactorCache> cache_;
+  std::unique_ptr<FolderWatch> folder_watch_;  // null: no other daemon shares the store
   RecentWork recent_work_;
   std::unique_ptr<JobMetrics> job_metrics_;
   AnalysisStore analyses_;

@@ -4,13 +4,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -22,6 +26,7 @@
 #include "server/config_options.h"
 #include "server/net/listen_address.h"
 #include "server/quota_reloader.h"
+#include "server/replicas/lease.h"
 
 namespace crout {
 namespace {
@@ -105,6 +110,16 @@ void CheckListeners(const Config& config) {
   if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
 }
 
+// A shorter lease would end whenever the object store is slow.
+void CheckStoreLease(absl::Duration lease) {
+  constexpr absl::Duration kMin = absl::Milliseconds(300);
+  if (lease < kMin) {
+    throw CLI::ValidationError(absl::StrCat("--store-lease: ", absl::FormatDuration(lease),
+                                            " is shorter than ", absl::FormatDuration(kMin),
+                                            ": set a longer time, such as 15s"));
+  }
+}
+
 void CheckLeases(const Limits& limits) {
   if (absl::ZeroDuration() < limits.default_lease && limits.default_lease <= limits.max_lease)
     return;
@@ -114,6 +129,17 @@ void CheckLeases(const Limits& limits) {
 }
 
 }  // namespace
+
+std::string DefaultReplicaName() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "croutd";
+  std::string text(name.data());
+  text = text.substr(0, std::min(text.find('.'), kMaxReplicaName));
+  for (char& c : text) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '-';
+  }
+  return text.empty() ? "croutd" : text;
+}
 
 std::string DefaultStateDir() {
   const auto variable = [](const char* name) {
@@ -136,6 +162,7 @@ void Config::DisableBatching() {
 std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
   Config config;
   config.state_dir = DefaultStateDir();
+  config.replica_name = DefaultReplicaName();
   CLI::App app("Run the Crout server, a long-running LU factorization service.", "croutd");
   app.failure_message([](const CLI::App* failed, const CLI::Error& error) {
     return "croutd: " + CLI::FailureMessage::simple(failed, error);
@@ -161,6 +188,7 @@ std::variant<Config, int> ParseCommandLine(int argc, char** argv) {
     app.parse(argc, argv);
     CheckListeners(config);
     CheckLeases(config.limits);
+    CheckStoreLease(config.store_lease);
     CheckReceiveBuffers(config.receive_buffer_bytes);
   } catch (const CLI::ConfigError& error) {
     const auto file = app.get_config_ptr()->as<std::string>();

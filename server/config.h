@@ -20,6 +20,7 @@
 #include "server/net/unix_socket.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/core.h"
+#include "server/s3/settings.h"
 
 namespace crout {
 
@@ -47,8 +48,13 @@ struct Config {
   std::string otlp_endpoint;  // base URL of the receiver of trace spans; "": no export
   // Directory for state that outlives the process: the measured costs of GPUs. "": keep no state.
   std::string state_dir;
-  // Directory of the factor store; an empty name: no store. 0 bytes: half of the disk's free space.
+  // Directory of the factor store, or s3://BUCKET/PREFIX (ParseS3Location()); "": no store.
+  std::string store_location;
   FactorStoreOptions store;
+  // Without the bucket and the credentials. An empty endpoint is Amazon's.
+  S3Settings s3 = {.region = "us-east-1"};
+  std::string replica_name;                        // names this daemon in the bucket
+  absl::Duration store_lease = absl::Seconds(15);  // LeaseOptions::duration
   int host_threads = 0;  // cores for the host device and for parsing; 0: host::AvailableCores()
   size_t receive_buffer_bytes = size_t{1} << 30;  // for messages in transit on all connections
   size_t call_memory_bytes = size_t{128} << 20;   // for open calls, without their payloads
@@ -75,6 +81,10 @@ struct Config {
   // Turns dynamic batching off in `limits` and `pool`.
   void DisableBatching();
 };
+
+// Default of --replica-name: the name of this machine up to its first period, with hyphens in place
+// of other characters than letters and digits.
+std::string DefaultReplicaName();
 
 // Default of --state-dir: the first of $STATE_DIRECTORY (set by systemd), $XDG_STATE_HOME/crout and
 // $HOME/.local/state/crout whose variable is set; "" if none is.

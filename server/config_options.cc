@@ -17,6 +17,8 @@
 #include "kernels/util/nearest.h"
 #include "server/net/http_post.h"
 #include "server/net/listen_address.h"
+#include "server/replicas/lease.h"
+#include "server/storage.h"
 
 namespace crout {
 namespace {
@@ -365,14 +367,39 @@ void AddLimitOptions(Options& options, Config& config) {
                        "Longest lifetime of a factor since its creation, regardless of use");
   options.AddBytes(
       "max-pinned-bytes", config.max_pinned_bytes,
-      "Bytes that the pinned factors of one tenant may have; 0: a quarter of all memory "
-      "budgets. Pinned factors of all tenants use at most half of each budget");
-  options.Add("store", config.store.directory,
-              "Directory for durable factors and for factors that are evicted from host memory; "
-              "empty: no such directory");
+      "Bytes that the pinned factors of one tenant may have; 0: a quarter of all memory budgets. "
+      "Pinned factors of all tenants use at most half of each budget");
+}
+
+void AddStoreOptions(Options& options, Config& config) {
+  options.BeginSection("Store of factors");
+  options
+      .Add("store", config.store_location,
+           "Directory, or s3://BUCKET/PREFIX, for durable factors and for factors that are evicted "
+           "from host memory; empty: no store")
+      ->check([](const std::string& text) { return ErrorMessage(ParseS3Location(text).status()); });
   options.AddBytes("max-store-bytes", config.store.max_bytes,
-                   "Most bytes of all files in the directory of --store; 0: half of the free space "
-                   "of its disk");
+                   "Most bytes of all its files; 0: half of the free space of the disk, or 1TiB");
+  options
+      .Add("replica-name", config.replica_name,
+           "Name of this daemon among those that share a bucket; clients can see it")
+      ->check([](const std::string& text) {
+        return IsReplicaName(text) ? "" : "a name has 1 to 63 letters, digits and hyphens";
+      });
+  options.AddDuration("store-lease", config.store_lease,
+                      "Time for which a daemon uses its factors in a bucket without a renewal of "
+                      "its lease; other daemons adopt them after 4/3 of this time",
+                      absl::Hours(1));
+  options.Add("s3-endpoint", config.s3.endpoint,
+              "Address of the object store; empty: https://s3.REGION.amazonaws.com");
+  options.Add("s3-region", config.s3.region, "Region of the bucket");
+  options.Add("s3-path-style", config.s3.path_style,
+              "Send the name of the bucket in the path of addresses, not in the host: on or off");
+  options.Add("s3-plain-http", config.s3.allow_plain_http,
+              "Permit http:// for an object store on another machine, without protection of the "
+              "factors on the network: on or off");
+  options.Add("s3-ca", config.s3.ca_file,
+              "PEM file of the authorities of the object store; empty: those of the system");
 }
 
 // Adds the time limits of transfers and of the shutdown.
@@ -416,6 +443,7 @@ void AddOptions(CLI::App& app, Config& config) {
   AddJobOptions(options, config);
   AddMemoryOptions(options, config);
   AddLimitOptions(options, config);
+  AddStoreOptions(options, config);
   AddTimeoutOptions(options, app, config);
 }
 

@@ -59,7 +59,7 @@ void LogStart(const Config& config, const BoundAddresses& addresses, const Serve
        {"max_lease_seconds", Seconds(limits.max_lease)},
        {"max_life_seconds", Seconds(limits.max_life)},
        {"max_pinned_bytes", core.engine.cache.max_pinned_bytes()},
-       {"store", config.store.directory},
+       {"store", config.store_location},
        {"upload_idle_timeout_seconds", Seconds(limits.transfer.idle_timeout)},
        {"upload_max_time_seconds", Seconds(limits.transfer.max_time)},
        {"upload_min_rate_bytes", limits.transfer.min_rate},

@@ -34,6 +34,7 @@ enum class CacheMiss : uint8_t {
   kDeviceLost,
   kDataLoss,
   kRestarted,  // the handle is of another process: an earlier one of this server, or another server
+  kSuspended,  // another server may have taken over the folder of the factor
 };
 
 // Reasons for which a factor leaves a tier.
@@ -44,6 +45,7 @@ enum class CacheEviction : uint8_t {
   kReplaced,  // by the next version of its handle
   kDeviceLost,
   kDataLoss,
+  kMoved,  // another server has taken over its folder
 };
 
 // The cache calls these functions from any thread, and some of them while it holds locks.

@@ -16,6 +16,18 @@ namespace {
 // A guess: the duration of the other call's upload is unknown.
 constexpr double kClaimRetrySeconds = 0.5;
 
+// A guess: the next renewal of the lease of the folder decides.
+constexpr double kLeaseRetrySeconds = 2;
+
+absl::Status SuspendedStatus() {
+  return WithRetryAfter(
+      WithReason(absl::UnavailableError(
+                     "the server cannot confirm at present that the stored factor is its own, "
+                     "because the object store does not respond. Try again"),
+                 kReasonStoreFailed),
+      kLeaseRetrySeconds);
+}
+
 UnclaimedFile TakeFile(NewFactor& factor) {
   return factor.written ? std::move(factor.written->file) : UnclaimedFile();
 }
@@ -57,6 +69,10 @@ std::shared_ptr<CachedVersion> FactorCache::MakeVersion(NewFactor factor) {
 absl::StatusOr<FactorCache::Entry*> FactorCache::Find(std::string_view tenant, const Handle& handle,
                                                       absl::Time now, CacheMiss* miss) const {
   CROUT_ASSIGN_OR_RETURN(Entry * entry, handles_.Find(tenant, handle, now, miss));
+  if (entry->stored->file && !files_->Holds(entry->folder)) {
+    *miss = CacheMiss::kSuspended;
+    return SuspendedStatus();
+  }
   if (!TieredStore::IsLost(*entry->stored)) return entry;
   *miss = MissOf(Removal::kDeviceLost);
   return RemovedStatus(Removal::kDeviceLost);
@@ -90,12 +106,15 @@ absl::StatusOr<FactorInfo> FactorCache::Insert(NewFactor factor, const InsertOpt
                                        factor.written ? factor.written->create_time : now,
                                        factor.written ? factor.written->handle : Handle::Random());
   UnclaimedFile file = TakeFile(factor);  // discarded after the lock is released, unless claimed
+  entry->folder = file.folder();
   auto stored = MakeVersion(std::move(factor));
   stored->pinned = options.pin;
   FactorInfo info = Info(*entry, *stored, now);
   RequestIds::Node request(entry->tenant, entry->request_id);
   RequestIds::EndedClaim ended;  // destroyed after the lock is released
   MutexLock lock(&store_.mutex());
+  if (file && !files_->Holds(entry->folder)) return SuspendedStatus();
+  if (!file && files_ != nullptr) entry->folder = files_->home();
   if (options.listed) CROUT_RETURN_IF_ERROR(store_.CheckFactors(entry->account));
   if (options.pin) {
     CROUT_RETURN_IF_ERROR(store_.CheckPinnable(*stored, entry->account, /*replaced=*/nullptr));
@@ -123,6 +142,7 @@ absl::StatusOr<std::optional<FactorInfo>> FactorCache::ClaimRequest(std::string_
     }
     const absl::StatusOr<FactorInfo> existing = Describe(tenant, *found.factor);
     if (existing.ok()) return std::optional<FactorInfo>(*existing);
+    if (absl::IsUnavailable(existing.status())) return existing.status();
     // The factor is gone, but its entry may not be removed yet.
     if (request_ids_.Reclaim(tenant, request_id, *found.factor)) return std::optional<FactorInfo>();
   }

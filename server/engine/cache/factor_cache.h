@@ -185,10 +185,13 @@ class FactorCache : private TieredStore::Owner {
   // is gone.
   absl::Status StoreForInsert(NewFactor& factor, const InsertOptions& options);
   absl::Status StoreForReplace(NewFactor& factor, std::string_view tenant, const Handle& handle);
-  // Adds factors that the start of the store has found. Their leases start again. Files stay in the
-  // directory without an entry if no device is of the kind of the device that made the factor, or
+  // Adds factors that were found in the store. Their leases start again. Files stay in the store
+  // without an entry if no device is of the kind of the device that made the factor, or
   // if memory is short.
   void Restore(std::vector<FoundFactor> found);
+  // Removes the factors with files in a folder that this process has lost. Other factors of the
+  // folder belong to FactorStore::home() from now on. Visits all factors.
+  void DropFolder(const std::string& folder);
 
   // Pins the current version of a handle, counts a hit or a miss, and marks the factor as used. A
   // factor in host memory whose device was fenced is assigned to a healthy device.
@@ -196,7 +199,9 @@ class FactorCache : private TieredStore::Owner {
   // Returns NOT_FOUND for a handle that is unknown, expired, evicted, released or owned by another
   // tenant. The status for the owner states the cause with the reason HANDLE_EXPIRED,
   // HANDLE_EVICTED, HANDLE_RELEASED, DEVICE_LOST or DATA_LOSS. For other tenants the reason is
-  // always HANDLE_UNKNOWN. A handle of another process has the reason SERVER_RESTARTED.
+  // always HANDLE_UNKNOWN. A handle of another process has the reason SERVER_RESTARTED. Returns
+  // UNAVAILABLE (reason STORE_FAILED, with a retry delay) for a factor with a file while another
+  // process may own its folder.
   absl::StatusOr<Pin> Acquire(std::string_view tenant, const Handle& handle);
 
   // Returns the properties of a factor. Does not count as a use. NOT_FOUND under the conditions of

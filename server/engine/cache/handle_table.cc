@@ -66,6 +66,13 @@ HandleTable::Entry* HandleTable::Find(const Handle& handle) const {
   return found == entries_.end() ? nullptr : found->second.get();
 }
 
+std::vector<HandleTable::Entry*> HandleTable::All() const {
+  std::vector<Entry*> all;
+  all.reserve(entries_.size());
+  for (const auto& [handle, entry] : entries_) all.push_back(entry.get());
+  return all;
+}
+
 std::vector<const HandleTable::Entry*> HandleTable::List(std::string_view tenant,
                                                          std::string_view name, int64_t before,
                                                          size_t limit, int64_t* next) const {

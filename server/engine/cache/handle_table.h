@@ -72,7 +72,9 @@ class HandleTable {
     absl::Duration lease;          // length of the lease
     absl::Time lease_expire_time;  // no later than life_end
     int uses = 0;                  // pins of the current version and of older versions
-    int64_t last_version = 1;      // largest number that a version of the factor has received
+    // Folder of the store that has or will have the versions of the factor; empty without a store.
+    std::string folder;
+    int64_t last_version = 1;  // largest number that a version of the factor has received
     std::shared_ptr<CachedVersion> stored;
     TenantLoads::Account account;  // counts the entry, if it is listed, and the bytes of `stored`
     Tombstones tombstone = Tombstones::Make(handle, tenant);
@@ -95,6 +97,8 @@ class HandleTable {
   // Returns an entry that has ended by `now`; null if there is none.
   Entry* FirstEnded(absl::Time now) const;
   size_t size() const { return entries_.size(); }
+  // Returns the entries of all tenants, in no order.
+  std::vector<Entry*> All() const;
 
   // Runs `change`, which may change the entry's end(), and updates the order of the entries.
   void Reschedule(Entry& entry, absl::FunctionRef<void()> change) noexcept;

@@ -17,7 +17,7 @@ struct RemovalTraits {
 };
 
 // In the order of Removal.
-constexpr std::array<RemovalTraits, 5> kTraits = {{
+constexpr std::array<RemovalTraits, 6> kTraits = {{
     {kReasonHandleExpired,
      "the lease of the factor expired. Factor the matrix again, and request a longer lease or "
      "renew it",
@@ -33,6 +33,8 @@ constexpr std::array<RemovalTraits, 5> kTraits = {{
     {kReasonDataLoss,
      "the factor was dropped because its stored copy was corrupt. Factor the matrix again",
      CacheMiss::kDataLoss, CacheEviction::kDataLoss},
+    {kReasonServerRestarted, "another server has taken over the factor. Factor the matrix again",
+     CacheMiss::kRestarted, CacheEviction::kMoved},
 }};
 
 const RemovalTraits& TraitsOf(Removal cause) { return kTraits[static_cast<size_t>(cause)]; }

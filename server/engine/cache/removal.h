@@ -18,7 +18,7 @@
 namespace crout {
 
 // Reason for the removal of a factor.
-enum class Removal : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss };
+enum class Removal : uint8_t { kExpired, kEvicted, kReleased, kDeviceLost, kDataLoss, kMoved };
 
 // Returns NOT_FOUND with the reason, for the owner of the factor.
 absl::Status RemovedStatus(Removal cause);

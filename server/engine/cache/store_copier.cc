@@ -51,7 +51,7 @@ absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& rec
     return WriteFailed(writable);
   }
   CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(record, parts));
-  const size_t bytes = FactorStore::DiskBytes(image.bytes());
+  const size_t bytes = store_->Charged(image.bytes());
   store_->AwaitDiscards();
   absl::StatusOr<Reservation> reservation = reserve(bytes);
   if (!reservation.ok()) {

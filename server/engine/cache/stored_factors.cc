@@ -32,6 +32,7 @@ FactorRecord RecordFrom(const InsertOptions& options, absl::Time now) {
 
 FactorRecord RecordFrom(const HandleTable::Entry& entry) {
   FactorRecord record;
+  record.folder = entry.folder;
   record.handle = entry.handle;
   record.tenant = entry.tenant;
   record.name = entry.name;
@@ -111,6 +112,7 @@ absl::Status FactorCache::StoreForInsert(NewFactor& factor, const InsertOptions&
   if (!options.durable) return absl::OkStatus();
   return CatchBadAlloc([&] {
     FactorRecord record = RecordFrom(options, WallNow());
+    record.folder = files_->home();
     record.handle = Handle::Random();
     return WriteFile(std::move(record), factor);
   });
@@ -149,6 +151,24 @@ void FactorCache::Restore(std::vector<FoundFactor> found) {
   }
 }
 
+void FactorCache::DropFolder(const std::string& folder) {
+  std::vector<ChargedMemory> freed;
+  {
+    MutexLock lock(&store_.mutex());
+    const std::vector<Entry*> entries = handles_.All();
+    freed.reserve(entries.size());
+    for (Entry* const entry : entries) {
+      if (entry->folder != folder) continue;
+      if (entry->stored->file) {
+        freed.push_back(RemoveEntry(*entry->stored, Removal::kMoved));
+      } else {
+        entry->folder = files_->home();
+      }
+    }
+  }
+  Free(std::move(freed), /*slot=*/nullptr);
+}
+
 absl::Status FactorCache::RestoreOne(FoundFactor& found) {
   FactorRecord& record = found.record;
   const absl::Time now = WallNow();
@@ -181,6 +201,7 @@ absl::Status FactorCache::RestoreOne(FoundFactor& found) {
   entry->lease_expire_time =
       std::min(std::max(found.lease_end, now + record.lease), record.life_end);
   entry->last_version = record.version;
+  entry->folder = found.file.folder();
   version->handle = record.handle;
   version->version = record.version;
   version->nnz = record.nnz;
@@ -196,6 +217,10 @@ absl::Status FactorCache::RestoreOne(FoundFactor& found) {
   RequestIds::EndedClaim ended;  // destroyed after the lock is released
   found.file.SetOwner(store_.OwnerOfFiles(record.tenant));
   MutexLock lock(&store_.mutex());
+  // The entry in memory is newer if both exist: this process lost the folder and has it again.
+  if (handles_.Find(record.handle) != nullptr) {
+    return absl::NotFoundError("the factor is in the cache");
+  }
   Entry& added = handles_.Insert(std::move(entry));
   // Nothing can fail from here on.
   ended = request_ids_.Complete(std::move(request), added.handle);

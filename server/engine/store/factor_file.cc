@@ -136,39 +136,20 @@ absl::StatusOr<FactorImage> FactorImage::Make(const FactorRecord& record,
   return image;
 }
 
-absl::Status FactorImage::AppendTo(const OpenFile& file) const {
-  CROUT_RETURN_IF_ERROR(WriteAll(file, std::as_bytes(std::span(start_))));
-  for (const std::span<const std::byte> content : contents_) {
-    CROUT_RETURN_IF_ERROR(WriteAll(file, content));
-  }
-  return absl::OkStatus();
+std::vector<std::span<const std::byte>> FactorImage::contents() const {
+  std::vector<std::span<const std::byte>> contents = {std::as_bytes(std::span(start_))};
+  contents.insert(contents.end(), contents_.begin(), contents_.end());
+  return contents;
 }
 
-absl::Status FactorImage::Write(const std::string& directory, const std::string& path) const {
-  const std::string temporary = path + kTemporarySuffix;
-  absl::Status status = [&]() -> absl::Status {
-    CROUT_ASSIGN_OR_RETURN(const OpenFile file, CreateFile(temporary));
-    CROUT_RETURN_IF_ERROR(AppendTo(file));
-    return SyncFile(file);
-  }();
-  if (status.ok()) status = RenameFile(temporary, path);
-  if (!status.ok()) {
-    RemoveFile(temporary).IgnoreError();  // The next start removes it.
-    return status;
-  }
-  status = SyncDirectory(directory);
-  if (!status.ok()) RemoveFile(path).IgnoreError();  // A later start may find it; that is harmless.
-  return status;
-}
-
-absl::StatusOr<FactorFile> FactorFile::Open(const std::string& path) {
+absl::StatusOr<FactorFile> FactorFile::Open(std::unique_ptr<const ObjectReader> file) {
   FactorFile opened;
-  CROUT_ASSIGN_OR_RETURN(opened.file_, OpenToRead(path));
-  const uint64_t size = opened.file_.size;
+  opened.file_ = std::move(file);
+  const uint64_t size = opened.file_->size();
   if (size < kTensorPrefixBytes) return DamagedFile("it has no header");
   // Most headers arrive with the first read.
   std::string start(std::min<uint64_t>(size, kFirstReadBytes), '\0');
-  CROUT_RETURN_IF_ERROR(ReadAt(opened.file_.file, 0, std::as_writable_bytes(std::span(start))));
+  CROUT_RETURN_IF_ERROR(opened.file_->ReadAt(0, std::as_writable_bytes(std::span(start))));
   CROUT_ASSIGN_OR_RETURN(
       const size_t length,
       TensorHeaderLength(std::as_bytes(std::span(start)).first(kTensorPrefixBytes), size));
@@ -176,7 +157,7 @@ absl::StatusOr<FactorFile> FactorFile::Open(const std::string& path) {
   start.resize(kTensorPrefixBytes + length);
   if (start.size() > read) {
     CROUT_RETURN_IF_ERROR(
-        ReadAt(opened.file_.file, read, std::as_writable_bytes(std::span(start)).subspan(read)));
+        opened.file_->ReadAt(read, std::as_writable_bytes(std::span(start)).subspan(read)));
   }
   opened.data_start_ = start.size();
   CROUT_ASSIGN_OR_RETURN(const TensorHeader header,
@@ -276,7 +257,7 @@ bool FactorFile::has_matrix() const {
 }
 
 absl::Status FactorFile::Read(const StoredTensor& stored, std::span<std::byte> to) const {
-  CROUT_RETURN_IF_ERROR(ReadAt(file_.file, data_start_ + stored.tensor.offset, to));
+  CROUT_RETURN_IF_ERROR(file_->ReadAt(data_start_ + stored.tensor.offset, to));
   if (ChecksumOfBytes(to) == stored.checksum) return absl::OkStatus();
   return DamagedFile(absl::StrCat("the checksum of \"", stored.tensor.name, "\" is wrong"));
 }

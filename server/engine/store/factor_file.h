@@ -17,7 +17,7 @@
 #include "kernels/memory.h"
 #include "kernels/sparse/analysis.h"
 #include "server/engine/store/factor_record.h"
-#include "server/engine/store/file_io.h"
+#include "server/engine/store/object_store.h"
 #include "server/engine/store/safetensors.h"
 
 namespace crout {
@@ -31,12 +31,8 @@ class FactorImage {
   static absl::StatusOr<FactorImage> Make(const FactorRecord& record, const FactorParts& parts);
 
   size_t bytes() const { return bytes_; }
-  // Writes `path` so that it exists completely or not at all after a crash: writes and syncs
-  // `path` with the suffix kTemporarySuffix, renames it, and syncs `directory`. Removes the
-  // temporary file after an error. Errors are those of file_io.h.
-  absl::Status Write(const std::string& directory, const std::string& path) const;
-  // Appends the contents to an empty file, without syncing it.
-  absl::Status AppendTo(const OpenFile& file) const;
+  // Returns the contents, in their order. Valid while this object lives and is not moved.
+  std::vector<std::span<const std::byte>> contents() const;
 
  private:
   FactorImage() = default;
@@ -49,20 +45,16 @@ class FactorImage {
   size_t bytes_ = 0;
 };
 
-inline constexpr const char* kTemporarySuffix = ".tmp";
-
 // An open file. The file may be hostile: all sizes are checked against the file and the record.
 //
-// Errors are those of file_io.h and of DecodeRecord(). DATA_LOSS: the file is damaged.
-// UNAVAILABLE: the disk failed, and the file may be intact.
+// Errors are those of ObjectReader and of DecodeRecord(). DATA_LOSS: the file is damaged.
+// UNAVAILABLE: the storage failed, and the file may be intact.
 class FactorFile {
  public:
   // Reads the header only.
-  static absl::StatusOr<FactorFile> Open(const std::string& path);
+  static absl::StatusOr<FactorFile> Open(std::unique_ptr<const ObjectReader> file);
 
   const FactorRecord& record() const { return record_; }
-  uint64_t file_bytes() const { return file_.size; }
-  absl::Time modified() const { return file_.modified; }
   // Bytes of the parts in memory (FactorParts::bytes()).
   size_t part_bytes() const;
   // Bytes of the arrays of the analysis; 0 unless the factor is sparse.
@@ -91,7 +83,7 @@ class FactorFile {
   size_t SizeOfPart(std::string_view name) const;
   absl::Status Read(const StoredTensor& stored, std::span<std::byte> to) const;
 
-  FileToRead file_;
+  std::unique_ptr<const ObjectReader> file_;
   uint64_t data_start_ = 0;
   FactorRecord record_;
   std::vector<StoredPart> parts_;

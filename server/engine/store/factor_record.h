@@ -20,6 +20,7 @@
 namespace crout {
 
 struct FactorRecord {
+  std::string folder;  // the folder of the store; not in the header
   Handle handle;
   int64_t version = 1;
   std::string tenant;

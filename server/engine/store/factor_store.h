@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A directory of stored factors with a budget of bytes. One process uses it at a time.
-//
-//   DIR/lock                                  locked by the process that uses the directory
-//   DIR/factors/HANDLE-VERSION.safetensors    one version of a factor (factor_file.h)
-//   DIR/quarantine/                           damaged files, for the operator
-//
-// The modification time of a file is the end of its lease when it was written or renewed. There is
-// no other index: the start of a process reads all headers.
+// Stored factors with a budget of bytes. Each version of a factor is a file (factor_file.h): an
+// object of an ObjectStore, with the stem HANDLE-VERSION. There is no other index: the start of a
+// process reads all headers.
 //
 // After a write has failed, the store refuses writes until a delay has passed. The next write then
 // decides. Reads, removals and all other calls of the server continue.
@@ -36,6 +31,7 @@
 #include "server/engine/admission/memory_budget.h"
 #include "server/engine/store/factor_file.h"
 #include "server/engine/store/factor_record.h"
+#include "server/engine/store/object_store.h"
 #include "server/engine/store/store_state.h"
 
 namespace crout {
@@ -51,31 +47,34 @@ class StoredFile {
   StoredFile& operator=(StoredFile&& other) noexcept {
     store_ = other.store_;
     reservation_ = std::move(other.reservation_);
-    name_ = std::exchange(other.name_, {});
+    object_ = std::exchange(other.object_, {});
     damaged_ = other.damaged_;
     return *this;
   }
 
-  explicit operator bool() const { return !name_.empty(); }
+  explicit operator bool() const { return !object_.name.empty(); }
+  // The folder of the factor (ObjectStore).
+  const std::string& folder() const { return object_.folder; }
   size_t bytes() const { return reservation_.bytes(); }
   // Counts the bytes for `owner` from now on.
   void SetOwner(std::shared_ptr<ReservationOwner> owner) noexcept {
     reservation_.SetOwner(std::move(owner));
   }
-  // Marks the file as damaged. Discard() then moves it to the quarantine.
+  // Marks the file as damaged. Discard() then quarantines it.
   void MarkDamaged() { damaged_ = true; }
-  // Removes the file and returns its bytes to the budget, or moves it to the quarantine if it is
-  // damaged. Does not block: a thread of the store does the work. Has no effect without a file.
+  // Removes the file and returns its bytes to the budget, or quarantines it if it is damaged.
+  // Leaves it alone if its folder has another owner by now. Does not block: a thread of the store
+  // does the work. Has no effect without a file.
   void Discard() noexcept;
 
  private:
   friend class FactorStore;
-  StoredFile(FactorStore* store, std::string name, Reservation reservation)
-      : store_(store), reservation_(std::move(reservation)), name_(std::move(name)) {}
+  StoredFile(FactorStore* store, StoredObject object, Reservation reservation)
+      : store_(store), reservation_(std::move(reservation)), object_(std::move(object)) {}
 
   FactorStore* store_ = nullptr;
   Reservation reservation_;
-  std::string name_;  // within DIR/factors
+  StoredObject object_;
   bool damaged_ = false;
 };
 
@@ -95,13 +94,14 @@ class UnclaimedFile {
   ~UnclaimedFile() { file_.Discard(); }
 
   explicit operator bool() const { return static_cast<bool>(file_); }
+  const std::string& folder() const { return file_.folder(); }
   StoredFile Claim() { return std::move(file_); }
 
  private:
   StoredFile file_;
 };
 
-// A factor that the start of the store has found.
+// A factor that was found in the store.
 struct FoundFactor {
   FactorRecord record;  // the analysis of a sparse factor has no arrays
   StoredFile file;
@@ -112,11 +112,8 @@ struct FoundFactor {
 };
 
 struct FactorStoreOptions {
-  std::string directory;
-  // Most bytes of all files in the directory. 0: half of the file system's bytes that are free or
-  // in the directory.
-  size_t max_bytes = 0;
-  int threads = 2;  // concurrent reads and writes
+  size_t max_bytes = 0;  // most bytes of all files; 0: ObjectStore::DefaultLimit()
+  int threads = 2;       // concurrent reads and writes
 };
 
 // Thread-safe. Outlives its files. Read and write calls run on the threads of the store and block
@@ -126,41 +123,50 @@ class FactorStore {
   // Delay between a failed write and the next attempt.
   static constexpr std::chrono::seconds kRetryDelay{30};
 
-  // Creates missing folders, locks the directory, removes unfinished files and reads the headers of
-  // all others. `found` has the newest version of each factor. Older versions are removed. Damaged
-  // files move to the quarantine. Files of another format stay and are charged.
+  // Reads the headers of all files in the folders of `objects`. `found` has the newest version of
+  // each factor. Older versions are removed. Damaged files are quarantined. Files of another format
+  // stay and are charged.
   //
   // If the files exceed the budget, removes factors that are not durable, those whose leases end
-  // first before others. FAILED_PRECONDITION if the rest still exceeds it, or if another process
-  // uses the directory. Otherwise the system's error.
-  static absl::StatusOr<std::unique_ptr<FactorStore>> Open(const FactorStoreOptions& options,
+  // first before others. FAILED_PRECONDITION if the rest still exceeds it. Otherwise an error of
+  // `objects`.
+  static absl::StatusOr<std::unique_ptr<FactorStore>> Open(std::unique_ptr<ObjectStore> objects,
+                                                           const FactorStoreOptions& options,
                                                            std::vector<FoundFactor>* found);
+  // Reads the headers of a folder that this process has acquired, as Open() does. Factors that
+  // exceed the budget stay in the storage and are counted as unusable. Returns the first error.
+  absl::Status ReadFolder(const std::string& folder, std::vector<FoundFactor>* found);
   // Completes scheduled removals.
   ~FactorStore();
   FactorStore(const FactorStore&) = delete;  // Its threads point to it.
   FactorStore& operator=(const FactorStore&) = delete;
 
-  // The budget of bytes on disk.
+  // The folder of new factors.
+  std::string home() const { return objects_->home(); }
+  // Returns true while no other process can own the folder.
+  bool Holds(const std::string& folder) const { return objects_->Holds(folder); }
+
+  // The budget of bytes in the storage.
   MemoryBudget& budget() { return budget_; }
   // Bytes to reserve for a file with this many bytes.
-  static size_t DiskBytes(size_t file_bytes);
+  size_t Charged(size_t file_bytes) const { return objects_->Charged(file_bytes); }
 
   // OK unless a write has failed recently or too many calls wait; then UNAVAILABLE with the cause.
   absl::Status CheckWritable() const;
-  // Writes one version of a factor and syncs it. `reservation` has DiskBytes(image.bytes()) of
-  // budget(). Errors: those of CheckWritable() and of FactorImage::Write(). After an error nothing
-  // remains of the file.
+  // Writes one version of a factor to the folder `record.folder`. It is durable on return.
+  // `reservation` has Charged(image.bytes()) of budget(). Errors: those of CheckWritable() and of
+  // ObjectStore::Put().
   absl::StatusOr<StoredFile> Write(const FactorRecord& record, const FactorImage& image,
                                    Reservation reservation);
   // Reads the parts into memory that the caller has reserved. DATA_LOSS: the file is damaged or
-  // gone. UNAVAILABLE: the disk failed; a later call may succeed.
+  // gone. UNAVAILABLE: the storage failed; a later call may succeed.
   absl::StatusOr<FactorParts> ReadParts(const StoredFile& file, MemoryResource& memory);
   // Reads the analysis of a sparse factor. Errors are those of ReadParts().
   absl::StatusOr<std::shared_ptr<const Analysis>> ReadAnalysis(const StoredFile& file);
   // Blocks until the bytes of all discarded files are back in the budget.
   void AwaitDiscards() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Leaves the file in the directory and charged: its factor is of no use to this process.
+  // Leaves the file in the storage and charged: its factor is of no use to this process.
   void SetAside(StoredFile file);
   // Records the end of the lease for the next start. Does not block: a thread of the store does the
   // work.
@@ -172,26 +178,23 @@ class FactorStore {
   friend class StoredFile;
   struct Candidate;
 
-  FactorStore(const FactorStoreOptions& options, OpenFile lock, size_t max_bytes);
-  absl::Status Scan(std::vector<FoundFactor>* found);
+  FactorStore(std::unique_ptr<ObjectStore> objects, int threads, size_t max_bytes);
+  absl::Status Scan(const std::vector<std::string>& folders, std::vector<FoundFactor>* found);
   void ReadHeaders(std::vector<Candidate>& candidates);
   void ReadHeader(Candidate& candidate) const;
+  absl::StatusOr<FactorFile> OpenObject(const StoredObject& object) const;
   absl::Status Charge(std::vector<Candidate>& candidates, size_t other_bytes,
                       std::vector<FoundFactor>* found);
 
   // Runs `work` on a thread of the store and returns its status.
   absl::Status Run(std::string_view tenant, absl::FunctionRef<absl::Status()> work);
   absl::Status RunOnThread(std::string_view tenant, absl::FunctionRef<absl::Status()> work);
-  std::string PathOf(std::string_view name) const;
   void Discard(StoredFile file) noexcept;
   void DiscardNow(StoredFile file) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Quarantine(const std::string& name) noexcept;
   void Degrade(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Constant after construction.
-  const std::string factors_;
-  const std::string quarantine_;
-  const OpenFile lock_;
+  const std::unique_ptr<ObjectStore> objects_;
   MemoryBudget budget_;
 
   mutable Mutex mutex_;

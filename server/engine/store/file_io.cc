@@ -44,8 +44,7 @@ absl::StatusOr<FileToRead> OpenToRead(const std::string& path) {
   struct stat about;
   if (fstat(file.descriptor(), &about) != 0) return StatusOfErrno(errno, "inspect a file");
   if (!S_ISREG(about.st_mode)) return absl::DataLossError("the file is not a regular file");
-  return FileToRead{std::move(file), static_cast<uint64_t>(about.st_size),
-                    absl::TimeFromTimespec(about.st_mtim)};
+  return FileToRead{std::move(file), static_cast<uint64_t>(about.st_size)};
 }
 
 absl::StatusOr<OpenFile> CreateFile(const std::string& path) {
@@ -79,6 +78,26 @@ absl::Status WriteAll(const OpenFile& file, std::span<const std::byte> bytes) {
     done += static_cast<size_t>(count);
   }
   return absl::OkStatus();
+}
+
+absl::Status WriteFileOnce(const std::string& directory, const std::string& path,
+                           std::span<const std::span<const std::byte>> buffers) {
+  const std::string temporary = path + kTemporarySuffix;
+  absl::Status status = [&]() -> absl::Status {
+    CROUT_ASSIGN_OR_RETURN(const OpenFile file, CreateFile(temporary));
+    for (const std::span<const std::byte> buffer : buffers) {
+      CROUT_RETURN_IF_ERROR(WriteAll(file, buffer));
+    }
+    return SyncFile(file);
+  }();
+  if (status.ok()) status = RenameFile(temporary, path);
+  if (!status.ok()) {
+    RemoveFile(temporary).IgnoreError();  // The next start removes it.
+    return status;
+  }
+  status = SyncDirectory(directory);
+  if (!status.ok()) RemoveFile(path).IgnoreError();  // A later start may find it; that is harmless.
+  return status;
 }
 
 absl::Status SyncFile(const OpenFile& file) {

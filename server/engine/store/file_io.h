@@ -18,9 +18,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 
 namespace crout {
+
+inline constexpr const char* kTemporarySuffix = ".tmp";
 
 // Owns an open file. Move-only.
 class OpenFile {
@@ -43,7 +44,6 @@ class OpenFile {
 struct FileToRead {
   OpenFile file;
   uint64_t size = 0;
-  absl::Time modified;
 };
 
 // Opens a regular file for reading. Follows no link at the last component.
@@ -55,6 +55,11 @@ absl::StatusOr<OpenFile> CreateFile(const std::string& path);
 absl::Status ReadAt(const OpenFile& file, uint64_t offset, std::span<std::byte> to);
 // Appends all bytes.
 absl::Status WriteAll(const OpenFile& file, std::span<const std::byte> bytes);
+// Writes the buffers to `path` so that it exists completely or not at all after a crash: writes and
+// syncs `path` with the suffix kTemporarySuffix, renames it, and syncs `directory`. Removes the
+// temporary file after an error.
+absl::Status WriteFileOnce(const std::string& directory, const std::string& path,
+                           std::span<const std::span<const std::byte>> buffers);
 // Blocks until the contents are on the disk.
 absl::Status SyncFile(const OpenFile& file);
 // Blocks until the names in the directory are on the disk.

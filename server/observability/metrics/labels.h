@@ -128,13 +128,13 @@ inline constexpr std::array<std::string_view, 2> kSeriesFactorNames = {"old", "n
 inline constexpr std::array<std::string_view, 3> kCacheTierNames = {"device", "host", "store"};
 
 // Label `reason` of crout_cache_misses_total: CacheMiss.
-inline constexpr std::array<std::string_view, 8> kCacheMissNames = {
-    "unknown",      "expired",     "evicted",   "released",
-    "other_tenant", "device_lost", "data_loss", "restarted"};
+inline constexpr std::array<std::string_view, 9> kCacheMissNames = {
+    "unknown",     "expired",   "evicted",   "released", "other_tenant",
+    "device_lost", "data_loss", "restarted", "suspended"};
 
 // Label `reason` of crout_cache_evictions_total: CacheEviction.
-inline constexpr std::array<std::string_view, 6> kCacheEvictionNames = {
-    "pressure", "lease", "released", "replaced", "device_lost", "data_loss"};
+inline constexpr std::array<std::string_view, 7> kCacheEvictionNames = {
+    "pressure", "lease", "released", "replaced", "device_lost", "data_loss", "moved"};
 
 // Label `reason` of crout_solver_fallbacks_total: the kernels' SolverFallback values, starting at
 // kCondition.

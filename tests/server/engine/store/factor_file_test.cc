@@ -10,6 +10,8 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "kernels/util/status_macros.h"
+#include "server/engine/store/directory_store.h"
 #include "server/engine/store/stored_analysis.h"
 #include "tests/server/engine/store/stored_factors.h"
 #include "tests/support/status_matchers.h"
@@ -22,14 +24,19 @@ class FactorFileTest : public ::testing::Test {
  protected:
   void Write(const StoredSample& sample) {
     ASSERT_OK_AND_ASSIGN(const FactorImage image, FactorImage::Make(sample.record, sample.parts));
-    ASSERT_OK(image.Write(folder_.path(), path_));
+    ASSERT_OK(WriteFileOnce(folder_.path(), path_, image.contents()));
     EXPECT_EQ(std::filesystem::file_size(path_), image.bytes());
     EXPECT_FALSE(std::filesystem::exists(path_ + kTemporarySuffix));
   }
 
+  absl::StatusOr<FactorFile> Open() const {
+    CROUT_ASSIGN_OR_RETURN(std::unique_ptr<ObjectReader> reader, OpenFileObject(path_));
+    return FactorFile::Open(std::move(reader));
+  }
+
   // Reads everything in the file.
   absl::Status ReadAll() {
-    auto file = FactorFile::Open(path_);
+    auto file = Open();
     if (!file.ok()) return file.status();
     if (file->record().summary.sparse) {
       const auto analysis = file->ReadAnalysis();
@@ -45,7 +52,7 @@ class FactorFileTest : public ::testing::Test {
     FactorRecord record = sample.record;
     change(record);
     ASSERT_OK_AND_ASSIGN(const FactorImage image, FactorImage::Make(record, sample.parts));
-    ASSERT_OK(image.Write(folder_.path(), path_));
+    ASSERT_OK(WriteFileOnce(folder_.path(), path_, image.contents()));
     EXPECT_EQ(ReadAll().code(), code) << sample.label << ", change " << ++changes_;
   }
 
@@ -58,7 +65,7 @@ TEST_F(FactorFileTest, HoldsFactorsOfAllKindsAndTypes) {
   for (const StoredSample& sample : SampleFactors()) {
     SCOPED_TRACE(sample.label + " " + std::string(NameOf(sample.record.summary.factor_dtype)));
     Write(sample);
-    ASSERT_OK_AND_ASSIGN(const FactorFile file, FactorFile::Open(path_));
+    ASSERT_OK_AND_ASSIGN(const FactorFile file, Open());
     EXPECT_EQ(EncodeRecord(file.record()), EncodeRecord(sample.record));
     EXPECT_EQ(file.part_bytes(), sample.parts.bytes());
     EXPECT_TRUE(file.has_matrix());
@@ -88,7 +95,7 @@ TEST_F(FactorFileTest, KeepsNumbersThatJsonLacks) {
   sample.record.summary.norm_one = 0.1;
   sample.record.life_end = sample.record.create_time + absl::Hours(24);
   Write(sample);
-  ASSERT_OK_AND_ASSIGN(const FactorFile file, FactorFile::Open(path_));
+  ASSERT_OK_AND_ASSIGN(const FactorFile file, Open());
   const FactorSummary& read = file.record().summary;
   EXPECT_EQ(read.pivot_growth, sample.record.summary.pivot_growth);
   EXPECT_TRUE(std::isnan(*read.quality));
@@ -138,7 +145,8 @@ TEST_F(FactorFileTest, LeavesNothingAfterAFailedWrite) {
   for (const char* name :
        {"store.create", "store.write", "store.sync", "store.rename", "store.sync_directory"}) {
     failpoints.Fail(name, absl::ResourceExhaustedError("no space"), 1);
-    EXPECT_EQ(image.Write(folder_.path(), path_).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(WriteFileOnce(folder_.path(), path_, image.contents()).code(),
+              absl::StatusCode::kResourceExhausted);
     EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << name;
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the directory of stored factors: its start, its budget, and its behaviour on a full or
-// failing disk.
+// Tests of stored factors on each kind of storage: the start, the budget, and the behaviour on a
+// full or failing disk.
 #include "server/engine/store/factor_store.h"
 
 #include <chrono>
@@ -13,6 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/util/status_macros.h"
+#include "tests/server/engine/store/storage.h"
 #include "tests/server/engine/store/stored_factors.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/timing/failpoints.h"
@@ -20,45 +21,53 @@
 namespace crout::testing::factor_store_test {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t kLimit = size_t{16} << 20;
 
-class FactorStoreTest : public ::testing::Test {
+// Opens the store as a start of the daemon does, with the storage of the test.
+class StoreTest {
+ public:
+  explicit StoreTest(StorageKind kind) : storage_(Storage::Make(kind)) {}
+
  protected:
   absl::Status Open(size_t max_bytes = kLimit) {
     found_.clear();  // The store outlives its files.
     store_.reset();
-    CROUT_ASSIGN_OR_RETURN(store_, FactorStore::Open({folder_.path(), max_bytes}, &found_));
+    CROUT_ASSIGN_OR_RETURN(auto objects, storage_->Open());
+    CROUT_ASSIGN_OR_RETURN(
+        store_, FactorStore::Open(std::move(objects), {.max_bytes = max_bytes}, &found_));
     return absl::OkStatus();
   }
 
   absl::StatusOr<StoredFile> Put(const StoredSample& sample) {
-    CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(sample.record, sample.parts));
-    auto reservation = store_->budget().TryReserve(FactorStore::DiskBytes(image.bytes()));
+    FactorRecord record = sample.record;
+    record.folder = store_->home();
+    CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(record, sample.parts));
+    auto reservation = store_->budget().TryReserve(store_->Charged(image.bytes()));
     if (!reservation) return absl::ResourceExhaustedError("the budget");
-    return store_->Write(sample.record, image, *std::move(reservation));
+    return store_->Write(record, image, *std::move(reservation));
   }
   absl::StatusOr<FactorParts> Get(const StoredFile& file) {
     return store_->ReadParts(file, SampleMemory());
   }
 
-  std::vector<std::string> Names(const std::string& subfolder) const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_ / subfolder)) {
-      names.push_back(entry.path().filename());
-    }
-    return names;
-  }
-  std::string OnlyFile() const { return folder_ / ("factors/" + Names("factors").at(0)); }
+  std::string OnlyName() const { return storage_->Names().at(0); }
 
-  const TemporaryFolder folder_;
   Failpoints failpoints_;
+  const std::unique_ptr<Storage> storage_;
   std::unique_ptr<FactorStore> store_;
   std::vector<FoundFactor> found_;
 };
 
-TEST_F(FactorStoreTest, ReadsFactorsBackAfterAStart) {
+class FactorStoreTest : public StoreTest, public ::testing::TestWithParam<StorageKind> {
+ protected:
+  FactorStoreTest() : StoreTest(GetParam()) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(Storages, FactorStoreTest,
+                         ::testing::Values(StorageKind::kDirectory, StorageKind::kBucket),
+                         [](const auto& info) { return NameOfKind(info.param); });
+
+TEST_P(FactorStoreTest, ReadsFactorsBackAfterAStart) {
   ASSERT_OK(Open());
   std::vector<StoredSample> samples = SampleFactors();
   for (const StoredSample& sample : samples) ASSERT_OK(Put(sample));
@@ -90,7 +99,7 @@ TEST_F(FactorStoreTest, ReadsFactorsBackAfterAStart) {
   EXPECT_EQ(store_->budget().reserved(), 0u);
 }
 
-TEST_F(FactorStoreTest, FindsTheNewestVersionAndItsLease) {
+TEST_P(FactorStoreTest, FindsTheNewestVersionAndItsLease) {
   ASSERT_OK(Open());
   StoredSample sample = DenseSample(3);
   ASSERT_OK(Put(sample));
@@ -104,66 +113,54 @@ TEST_F(FactorStoreTest, FindsTheNewestVersionAndItsLease) {
   ASSERT_EQ(found_.size(), 1u);
   EXPECT_EQ(found_[0].record.version, 2);
   EXPECT_EQ(found_[0].lease_end, end);
-  EXPECT_EQ(Names("factors").size(), 1u);
+  EXPECT_EQ(storage_->Names().size(), 1u);
 }
 
-TEST_F(FactorStoreTest, QuarantinesDamagedFiles) {
+TEST_P(FactorStoreTest, QuarantinesDamagedFiles) {
   ASSERT_OK(Open());
   ASSERT_OK(Put(DenseSample(3, 1)));
-  std::string torn = ReadBytes(OnlyFile());
+  std::string torn = storage_->Read(OnlyName());
   torn.resize(torn.size() / 2);
-  WriteBytes(OnlyFile(), torn);
+  storage_->Write(OnlyName(), torn);
   ASSERT_OK(Open());
   EXPECT_TRUE(found_.empty());
   EXPECT_EQ(store_->state().quarantined, 1);
-  EXPECT_EQ(Names("quarantine").size(), 1u);
-  EXPECT_EQ(store_->budget().reserved(), FactorStore::DiskBytes(torn.size()));
+  EXPECT_TRUE(storage_->Names().empty());
+  EXPECT_EQ(store_->budget().reserved(), store_->Charged(torn.size()));
 
   // Damage of the parts is found when they are read.
-  ASSERT_OK_AND_ASSIGN(StoredFile file, Put(DenseSample(3, 2)));
-  std::string flipped = ReadBytes(OnlyFile());
+  ASSERT_OK(Put(DenseSample(3, 2)));
+  std::string flipped = storage_->Read(OnlyName());
   flipped.back() ^= 1;
-  WriteBytes(OnlyFile(), flipped);
+  storage_->Write(OnlyName(), flipped);
+  ASSERT_OK(Open());
+  ASSERT_EQ(found_.size(), 1u);
+  StoredFile& file = found_[0].file;
   EXPECT_EQ(Get(file).status().code(), absl::StatusCode::kDataLoss);
   file.MarkDamaged();
   file.Discard();
   ASSERT_OK(Open());
-  EXPECT_TRUE(Names("factors").empty());
+  EXPECT_TRUE(storage_->Names().empty());
   EXPECT_EQ(store_->state().quarantined, 2);
 }
 
-TEST_F(FactorStoreTest, KeepsFilesThatItCannotReadNow) {
+TEST_P(FactorStoreTest, KeepsFilesThatItCannotReadNow) {
   ASSERT_OK(Open());
   ASSERT_OK(Put(DenseSample(3)));
-  failpoints_.Fail("store.read", absl::UnavailableError("EIO"), 1);
+  failpoints_.Fail(storage_->read_failpoint(), absl::UnavailableError("EIO"), 1);
   ASSERT_OK(Open());
   EXPECT_TRUE(found_.empty());
   EXPECT_EQ(store_->state().unusable, 1);
   EXPECT_GT(store_->budget().reserved(), 0u);
   ASSERT_OK(Open());
   ASSERT_EQ(found_.size(), 1u);
-  failpoints_.Fail("store.read", absl::UnavailableError("EIO"), 1);
+  failpoints_.Fail(storage_->read_failpoint(), absl::UnavailableError("EIO"), 1);
   EXPECT_EQ(Get(found_[0].file).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(store_->state().failed_reads, 1);
   EXPECT_OK(Get(found_[0].file));
 }
 
-TEST_F(FactorStoreTest, ChargesOtherFiles) {
-  ASSERT_OK(Open());
-  const std::string other(10'000, 'x');
-  WriteBytes(folder_ / "factors/notes.txt", other);
-  WriteBytes(folder_ / "quarantine/old", other);
-  WriteBytes(folder_ / "factors/half.safetensors.tmp", other);
-  ASSERT_OK(Open());
-  EXPECT_EQ(store_->budget().reserved(), 2 * FactorStore::DiskBytes(other.size()));
-  EXPECT_EQ(store_->state().unusable, 1);
-  EXPECT_EQ(store_->state().quarantined, 1);
-  EXPECT_EQ(Names("factors"), std::vector<std::string>{"notes.txt"});
-  EXPECT_THAT(Open(/*max_bytes=*/10'000),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "--max-store-bytes"));
-}
-
-TEST_F(FactorStoreTest, AStartDropsFactorsAboveTheBudgetUnlessTheyAreDurable) {
+TEST_P(FactorStoreTest, AStartDropsFactorsAboveTheBudgetUnlessTheyAreDurable) {
   ASSERT_OK(Open());
   StoredSample sample = DenseSample(3, 1);
   size_t bytes = 0;
@@ -177,35 +174,75 @@ TEST_F(FactorStoreTest, AStartDropsFactorsAboveTheBudgetUnlessTheyAreDurable) {
   ASSERT_OK(Open(bytes));
   ASSERT_EQ(found_.size(), 1u);
   EXPECT_TRUE(found_[0].record.durable);
-  EXPECT_EQ(Names("factors").size(), 1u);
+  EXPECT_EQ(storage_->Names().size(), 1u);
   EXPECT_THAT(Open(bytes - 1), FailsWith(absl::StatusCode::kFailedPrecondition, "durable"));
-  EXPECT_EQ(Names("factors").size(), 1u);
+  EXPECT_EQ(storage_->Names().size(), 1u);
 }
 
-TEST_F(FactorStoreTest, OneProcessUsesADirectory) {
+TEST_P(FactorStoreTest, AFailedWriteStopsWritesForAWhile) {
   ASSERT_OK(Open());
-  std::vector<FoundFactor> found;
-  EXPECT_THAT(FactorStore::Open({folder_.path(), kLimit}, &found),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "another croutd"));
-  store_.reset();
-  EXPECT_OK(FactorStore::Open({folder_.path(), kLimit}, &found));
+  const StoredSample sample = DenseSample(3);
+  const char* const name = storage_->write_failpoint();
+  failpoints_.Fail(name, absl::ResourceExhaustedError("the disk is full"), 1);
+  EXPECT_EQ(Put(sample).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(storage_->Names().empty());
+  EXPECT_EQ(store_->budget().reserved(), 0u);
+  EXPECT_TRUE(store_->state().degraded);
+  EXPECT_EQ(store_->state().reason, "the disk is full");
+  EXPECT_THAT(store_->CheckWritable(),
+              FailsWith(absl::StatusCode::kUnavailable, "the disk is full"));
+  const int writes = failpoints_.reached(name);
+  EXPECT_EQ(Put(sample).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(failpoints_.reached(name), writes);
+  ASSERT_OK(Open());  // the storage of a bucket has a lease, which Advance() would end
+  EXPECT_FALSE(store_->state().degraded);
+  ASSERT_OK(Put(sample));
 }
 
-TEST_F(FactorStoreTest, AFailedWriteStopsWritesForAWhile) {
+TEST_P(FactorStoreTest, RefusesFactorsAboveTheBudget) {
+  ASSERT_OK(Open());
+  ASSERT_OK_AND_ASSIGN(const StoredFile sample, Put(DenseSample(3, 1)));
+  ASSERT_OK(Open(/*max_bytes=*/5 * sample.bytes() / 2));
+  ASSERT_OK_AND_ASSIGN(const StoredFile other, Put(DenseSample(3, 2)));
+  EXPECT_EQ(Put(DenseSample(3, 3)).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(store_->state().degraded);
+}
+
+class DirectoryStoreTest : public StoreTest, public ::testing::Test {
+ protected:
+  DirectoryStoreTest() : StoreTest(StorageKind::kDirectory) {}
+};
+
+TEST_F(DirectoryStoreTest, ChargesOtherFiles) {
+  ASSERT_OK(Open());
+  const std::string other(10'000, 'x');
+  storage_->Write("factors/notes.txt", other);
+  storage_->Write("quarantine/old", other);
+  storage_->Write("factors/half.safetensors.tmp", other);
+  ASSERT_OK(Open());
+  EXPECT_EQ(store_->budget().reserved(), 2 * store_->Charged(other.size()));
+  EXPECT_EQ(store_->state().unusable, 1);
+  EXPECT_EQ(store_->state().quarantined, 1);
+  EXPECT_EQ(storage_->Names(), std::vector<std::string>{"factors/notes.txt"});
+  EXPECT_THAT(Open(/*max_bytes=*/10'000),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "--max-store-bytes"));
+}
+
+TEST_F(DirectoryStoreTest, OneProcessUsesADirectory) {
+  ASSERT_OK(Open());
+  EXPECT_THAT(storage_->Open(), FailsWith(absl::StatusCode::kFailedPrecondition, "another croutd"));
+  store_.reset();
+  EXPECT_OK(storage_->Open());
+}
+
+TEST_F(DirectoryStoreTest, TriesAgainAfterAFailedWrite) {
   ASSERT_OK(Open());
   const StoredSample sample = DenseSample(3);
   for (const char* name : {"store.write", "store.sync", "store.rename"}) {
     failpoints_.Fail(name, absl::ResourceExhaustedError("the disk is full"), 1);
     EXPECT_EQ(Put(sample).status().code(), absl::StatusCode::kResourceExhausted) << name;
-    EXPECT_TRUE(Names("factors").empty());
-    EXPECT_EQ(store_->budget().reserved(), 0u);
+    EXPECT_TRUE(storage_->Names().empty());
     EXPECT_TRUE(store_->state().degraded);
-    EXPECT_EQ(store_->state().reason, "the disk is full");
-    EXPECT_THAT(store_->CheckWritable(),
-                FailsWith(absl::StatusCode::kUnavailable, "the disk is full"));
-    const int writes = failpoints_.reached("store.create");
-    EXPECT_EQ(Put(sample).status().code(), absl::StatusCode::kUnavailable);
-    EXPECT_EQ(failpoints_.reached("store.create"), writes);
     failpoints_.Advance(absl::Seconds(31));
     ASSERT_OK_AND_ASSIGN(StoredFile file, Put(sample));
     EXPECT_FALSE(store_->state().degraded);
@@ -214,33 +251,26 @@ TEST_F(FactorStoreTest, AFailedWriteStopsWritesForAWhile) {
   }
 }
 
-TEST_F(FactorStoreTest, RefusesFactorsAboveTheBudget) {
-  ASSERT_OK(Open(/*max_bytes=*/12'000));
-  ASSERT_OK_AND_ASSIGN(const StoredFile one, Put(DenseSample(3, 1)));
-  ASSERT_OK_AND_ASSIGN(const StoredFile other, Put(DenseSample(3, 1)));
-  EXPECT_EQ(Put(DenseSample(3, 2)).status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_FALSE(store_->state().degraded);
-}
-
-TEST_F(FactorStoreTest, ChoosesHalfOfTheDiskByDefault) {
+TEST_F(DirectoryStoreTest, ChoosesHalfOfTheDiskByDefault) {
   ASSERT_OK(Open(/*max_bytes=*/0));
-  const fs::space_info space = fs::space(folder_.path());
+  const std::filesystem::space_info space =
+      std::filesystem::space(std::filesystem::temp_directory_path());
   EXPECT_GT(store_->budget().limit(), 0u);
   EXPECT_LE(store_->budget().limit(), space.capacity / 2);
 }
 
-TEST_F(FactorStoreTest, StartsQuicklyWithManyFiles) {
+TEST_F(DirectoryStoreTest, StartsQuicklyWithManyFiles) {
   constexpr int kFiles = 10'000;
   ASSERT_OK(Open(size_t{1} << 30));
   StoredSample sample = DenseSample(3);
   for (int i = 0; i < kFiles; ++i) {
     sample.record.handle = Handle::Random();
     ASSERT_OK_AND_ASSIGN(const FactorImage image, FactorImage::Make(sample.record, sample.parts));
-    // Without the syncs of Write().
-    ASSERT_OK_AND_ASSIGN(
-        const OpenFile file,
-        CreateFile(folder_ / ("factors/" + sample.record.handle.ToString() + "-1.safetensors")));
-    ASSERT_OK(image.AppendTo(file));
+    std::string bytes;  // written without the syncs of Write()
+    for (const auto buffer : image.contents()) {
+      bytes.append(reinterpret_cast<const char*>(buffer.data()), buffer.size());
+    }
+    storage_->Write("factors/" + sample.record.handle.ToString() + "-1.safetensors", bytes);
   }
   const auto start = std::chrono::steady_clock::now();
   ASSERT_OK(Open(size_t{1} << 30));

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/server/engine/store/storage.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "server/engine/store/directory_store.h"
+#include "server/replicas/shared_store.h"
+#include "tests/server/engine/store/stored_factors.h"
+#include "tests/support/fakes/memory_s3.h"
+
+namespace crout::testing {
+namespace {
+
+class DirectoryStorage final : public Storage {
+ public:
+  absl::StatusOr<std::unique_ptr<ObjectStore>> Open() override {
+    return DirectoryStore::Open(folder_.path());
+  }
+  std::vector<std::string> Names() const override {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "factors")) {
+      names.push_back("factors/" + entry.path().filename().string());
+    }
+    return names;
+  }
+  std::string Read(const std::string& name) const override { return ReadBytes(folder_ / name); }
+  void Write(const std::string& name, const std::string& bytes) override {
+    WriteBytes(folder_ / name, bytes);
+  }
+  const char* write_failpoint() const override { return "store.write"; }
+  const char* read_failpoint() const override { return "store.read"; }
+
+ private:
+  const TemporaryFolder folder_;
+};
+
+class BucketStorage final : public Storage {
+ public:
+  absl::StatusOr<std::unique_ptr<ObjectStore>> Open() override {
+    return SharedStore::Open(std::make_unique<MemoryS3>(bucket_, std::make_shared<Connection>()),
+                             {.prefix = "crout/",
+                              .name = "a",
+                              // The leases hold although tests advance the clock.
+                              .duration = std::chrono::hours(1000)});
+  }
+  std::vector<std::string> Names() const override {
+    const std::vector<std::string> keys = bucket_->Keys("crout/factors/");
+    std::vector<std::string> names;
+    for (const std::string& key : keys) {
+      const bool damaged = std::ranges::find(keys, key + ".damaged") != keys.end();
+      if (absl::EndsWith(key, ".safetensors") && !damaged) names.push_back(key);
+    }
+    return names;
+  }
+  std::string Read(const std::string& name) const override { return bucket_->Read(name); }
+  void Write(const std::string& name, const std::string& bytes) override {
+    bucket_->Write(name, bytes);
+  }
+  const char* write_failpoint() const override { return "s3.send"; }
+  const char* read_failpoint() const override { return "s3.get"; }
+
+ private:
+  const std::shared_ptr<MemoryBucket> bucket_ = std::make_shared<MemoryBucket>();
+};
+
+}  // namespace
+
+std::unique_ptr<Storage> Storage::Make(StorageKind kind) {
+  if (kind == StorageKind::kDirectory) return std::make_unique<DirectoryStorage>();
+  return std::make_unique<BucketStorage>();
+}
+
+std::string NameOfKind(StorageKind kind) {
+  return kind == StorageKind::kDirectory ? "Directory" : "Bucket";
+}
+
+}  // namespace crout::testing
