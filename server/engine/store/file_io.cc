@@ -82,12 +82,20 @@ absl::Status WriteAll(const OpenFile& file, std::span<const std::byte> bytes) {
 
 absl::Status WriteFileOnce(const std::string& directory, const std::string& path,
                            std::span<const std::span<const std::byte>> buffers) {
-  const std::string temporary = path + kTemporarySuffix;
-  absl::Status status = [&]() -> absl::Status {
-    CROUT_ASSIGN_OR_RETURN(const OpenFile file, CreateFile(temporary));
+  return WriteFileOnce(directory, path, [&](const OpenFile& file) -> absl::Status {
     for (const std::span<const std::byte> buffer : buffers) {
       CROUT_RETURN_IF_ERROR(WriteAll(file, buffer));
     }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status WriteFileOnce(const std::string& directory, const std::string& path,
+                           absl::FunctionRef<absl::Status(const OpenFile& file)> write) {
+  const std::string temporary = path + kTemporarySuffix;
+  absl::Status status = [&]() -> absl::Status {
+    CROUT_ASSIGN_OR_RETURN(const OpenFile file, CreateFile(temporary));
+    CROUT_RETURN_IF_ERROR(write(file));
     return SyncFile(file);
   }();
   if (status.ok()) status = RenameFile(temporary, path);
