@@ -51,6 +51,7 @@ struct Config {
   // Directory of the factor store, or s3://BUCKET/PREFIX (ParseS3Location()); "": no store.
   std::string store_location;
   FactorStoreOptions store;
+  std::string store_key_file;  // encrypts the files of a directory; "": they are not encrypted
   // Without the bucket and the credentials. An empty endpoint is Amazon's.
   S3Settings s3 = {.region = "us-east-1"};
   std::string replica_name;                        // names this daemon in the bucket

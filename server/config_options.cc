@@ -380,6 +380,9 @@ void AddStoreOptions(Options& options, Config& config) {
       ->check([](const std::string& text) { return ErrorMessage(ParseS3Location(text).status()); });
   options.AddBytes("max-store-bytes", config.store.max_bytes,
                    "Most bytes of all its files; 0: half of the free space of the disk, or 1TiB");
+  options.Add("store-key-file", config.store_key_file,
+              "File with a key of 64 hexadecimal digits that encrypts the files of a directory; "
+              "empty: they are not encrypted");
   options
       .Add("replica-name", config.replica_name,
            "Name of this daemon among those that share a bucket; clients can see it")

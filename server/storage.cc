@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "server/auth/setting_file.h"
 #include "server/engine/store/directory_store.h"
 #include "server/replicas/shared_store.h"
 #include "server/s3/client.h"
@@ -16,9 +17,20 @@
 namespace crout {
 namespace {
 
+constexpr char kKeyFlag[] = "--store-key-file";
 constexpr absl::string_view kScheme = "s3://";
 // S3Client permits keys of 512 characters; those below the prefix have fewer than 200.
 constexpr size_t kMaxPrefix = 300;
+
+// Reads the key that seals files. Returns nothing without a file.
+absl::StatusOr<std::optional<ObjectKey>> ReadStoreKey(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  const SettingFile file{kKeyFlag, path};
+  CROUT_ASSIGN_OR_RETURN(const std::string text, ReadSettingFile(file, FileAccess::kPrivate));
+  absl::StatusOr<ObjectKey> key = ObjectKey::Parse(text);
+  if (!key.ok()) return file.Refuse(key.status().message());
+  return *std::move(key);
+}
 
 }  // namespace
 
@@ -52,9 +64,14 @@ absl::StatusOr<Storage> OpenStorage(const Config& config) {
   Storage storage;
   CROUT_ASSIGN_OR_RETURN(const std::optional<S3Location> location,
                          ParseS3Location(config.store_location));
+  CROUT_ASSIGN_OR_RETURN(const std::optional<ObjectKey> key, ReadStoreKey(config.store_key_file));
   if (!location) {
-    CROUT_ASSIGN_OR_RETURN(storage.objects, DirectoryStore::Open(config.store_location));
+    CROUT_ASSIGN_OR_RETURN(storage.objects, DirectoryStore::Open(config.store_location, key));
     return storage;
+  }
+  if (key) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        kKeyFlag, " encrypts directories only: turn on the encryption of the bucket instead"));
   }
   S3Settings settings = config.s3;
   settings.bucket = location->bucket;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/store/sealed_file.h"
 
 namespace crout {
 namespace {
@@ -84,6 +86,8 @@ absl::StatusOr<std::vector<ListedFile>> ListFiles(const std::string& folder) {
   return files;
 }
 
+size_t SizeOnDisk(size_t bytes) { return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes; }
+
 class FileObject final : public ObjectReader {
  public:
   explicit FileObject(FileToRead file) : file_(std::move(file)) {}
@@ -103,10 +107,11 @@ absl::StatusOr<std::unique_ptr<ObjectReader>> OpenFileObject(const std::string& 
   return std::make_unique<FileObject>(std::move(file));
 }
 
-absl::StatusOr<std::unique_ptr<ObjectStore>> DirectoryStore::Open(const std::string& directory) {
+absl::StatusOr<std::unique_ptr<ObjectStore>> DirectoryStore::Open(
+    const std::string& directory, const std::optional<ObjectKey>& key) {
   CROUT_RETURN_IF_ERROR(CreateFolder(directory));
   CROUT_ASSIGN_OR_RETURN(OpenFile lock, LockDirectory(directory));
-  std::unique_ptr<DirectoryStore> store(new DirectoryStore(directory, std::move(lock)));
+  std::unique_ptr<DirectoryStore> store(new DirectoryStore(directory, key, std::move(lock)));
   for (const std::string& path : {store->factors_, store->quarantine_}) {
     CROUT_RETURN_IF_ERROR(CreateFolder(path));
     // The names of files are handles, which give access to the factors.
@@ -121,23 +126,25 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> DirectoryStore::Open(const std::str
   return store;
 }
 
-DirectoryStore::DirectoryStore(const std::string& directory, OpenFile lock)
+DirectoryStore::DirectoryStore(const std::string& directory, const std::optional<ObjectKey>& key,
+                               OpenFile lock)
     : directory_(directory),
       factors_(directory + "/factors"),
       quarantine_(directory + "/quarantine"),
+      key_(key),
       lock_(std::move(lock)) {}
 
 absl::StatusOr<size_t> DirectoryStore::DefaultLimit() const {
   size_t bytes = FreeBytes(directory_);
   for (const std::string& folder : {factors_, quarantine_}) {
     CROUT_ASSIGN_OR_RETURN(const std::vector<ListedFile> files, ListFiles(folder));
-    for (const ListedFile& file : files) bytes += Charged(file.bytes);
+    for (const ListedFile& file : files) bytes += SizeOnDisk(file.bytes);
   }
   return bytes / 2;
 }
 
 size_t DirectoryStore::Charged(size_t bytes) const {
-  return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  return SizeOnDisk(key_ ? ObjectCipher::SealedSize(bytes) : bytes);
 }
 
 absl::StatusOr<ObjectList> DirectoryStore::List(const std::string& /*folder*/) {
@@ -153,33 +160,46 @@ absl::StatusOr<ObjectList> DirectoryStore::List(const std::string& /*folder*/) {
       list.objects.push_back({.folder = "",
                               .stem = std::string(stem),
                               .name = file.name,
-                              .charged = Charged(file.bytes),
+                              .charged = SizeOnDisk(file.bytes),
                               .bytes = file.bytes,
                               .tag = "",
                               .lease_end = file.modified});
     } else {
       ++list.others;
-      list.other_bytes += Charged(file.bytes);
+      list.other_bytes += SizeOnDisk(file.bytes);
     }
   }
   CROUT_ASSIGN_OR_RETURN(files, ListFiles(quarantine_));
   list.quarantined = std::ssize(files);
-  for (const ListedFile& file : files) list.quarantined_bytes += Charged(file.bytes);
+  for (const ListedFile& file : files) list.quarantined_bytes += SizeOnDisk(file.bytes);
   return list;
 }
 
 absl::StatusOr<StoredObject> DirectoryStore::Put(const std::string& folder, const std::string& stem,
                                                  ObjectBytes bytes, absl::Time lease_end) {
   StoredObject object{.folder = folder, .stem = stem, .name = absl::StrCat(stem, kSuffix)};
-  for (const std::span<const std::byte> piece : bytes) object.bytes += piece.size();
-  object.charged = Charged(object.bytes);
-  CROUT_RETURN_IF_ERROR(WriteFileOnce(factors_, PathOf(object.name), bytes));
+  size_t size = 0;
+  for (const std::span<const std::byte> piece : bytes) size += piece.size();
+  object.bytes = key_ ? ObjectCipher::SealedSize(size) : size;
+  object.charged = SizeOnDisk(object.bytes);
+  const std::string path = PathOf(object.name);
+  CROUT_RETURN_IF_ERROR(key_ ? WriteFileOnce(factors_, path,
+                                             [&](const OpenFile& file) {
+                                               return WriteSealed(file, *key_, stem, bytes);
+                                             })
+                             : WriteFileOnce(factors_, path, bytes));
   SetLeaseEnd(object, lease_end).IgnoreError();
   return object;
 }
 
 absl::StatusOr<std::unique_ptr<ObjectReader>> DirectoryStore::Open(const StoredObject& object) {
-  return OpenFileObject(PathOf(object.name));
+  CROUT_ASSIGN_OR_RETURN(std::unique_ptr<ObjectReader> file, OpenFileObject(PathOf(object.name)));
+  if (key_) return OpenSealed(std::move(file), *key_, object.stem);
+  std::array<std::byte, sizeof(uint64_t)> start = {};
+  if (file->size() < start.size()) return file;
+  CROUT_RETURN_IF_ERROR(file->ReadAt(0, start));
+  if (!ObjectCipher::IsSealed(start)) return file;
+  return absl::FailedPreconditionError("the file is sealed: set --store-key-file");
 }
 
 absl::Status DirectoryStore::Remove(const StoredObject& object) {

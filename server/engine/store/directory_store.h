@@ -6,16 +6,19 @@
 //   DIR/factors/STEM.safetensors   an object
 //   DIR/quarantine/                damaged objects, for the operator
 //
-// The modification time of a file is the end of the lease of its factor.
+// The modification time of a file is the end of the lease of its factor. With a key, files are
+// sealed (sealed_file.h). Files that are not sealed, or that another key sealed, stay unused.
 #ifndef CROUT_SERVER_ENGINE_STORE_DIRECTORY_STORE_H_
 #define CROUT_SERVER_ENGINE_STORE_DIRECTORY_STORE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/engine/store/file_io.h"
+#include "server/engine/store/object_cipher.h"
 #include "server/engine/store/object_store.h"
 
 namespace crout {
@@ -24,7 +27,8 @@ class DirectoryStore final : public ObjectStore {
  public:
   // Creates missing folders and locks the directory. FAILED_PRECONDITION if another process uses
   // it, or if the system refuses.
-  static absl::StatusOr<std::unique_ptr<ObjectStore>> Open(const std::string& directory);
+  static absl::StatusOr<std::unique_ptr<ObjectStore>> Open(
+      const std::string& directory, const std::optional<ObjectKey>& key = std::nullopt);
 
   std::vector<std::string> folders() const override { return {""}; }
   std::string home() const override { return ""; }
@@ -41,12 +45,13 @@ class DirectoryStore final : public ObjectStore {
   absl::Status SetLeaseEnd(const StoredObject& object, absl::Time end) override;
 
  private:
-  DirectoryStore(const std::string& directory, OpenFile lock);
+  DirectoryStore(const std::string& directory, const std::optional<ObjectKey>& key, OpenFile lock);
   std::string PathOf(const std::string& name) const { return factors_ + "/" + name; }
 
   const std::string directory_;
   const std::string factors_;
   const std::string quarantine_;
+  const std::optional<ObjectKey> key_;
   const OpenFile lock_;
 };
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -60,6 +61,9 @@ absl::Status WriteAll(const OpenFile& file, std::span<const std::byte> bytes);
 // temporary file after an error.
 absl::Status WriteFileOnce(const std::string& directory, const std::string& path,
                            std::span<const std::span<const std::byte>> buffers);
+// The same for a file that `write` fills. Returns its error.
+absl::Status WriteFileOnce(const std::string& directory, const std::string& path,
+                           absl::FunctionRef<absl::Status(const OpenFile& file)> write);
 // Blocks until the contents are on the disk.
 absl::Status SyncFile(const OpenFile& file);
 // Blocks until the names in the directory are on the disk.

@@ -102,7 +102,7 @@ class ObjectCipher {
 
   Header header_ = {};
   uint64_t size_ = 0;
-  std::array<std::byte, ObjectKey::kBytes> key_ = {};  // of the blocks
+  std::array<std::byte, ObjectKey::kBytes> key_ = {};  // encrypts the blocks
 };
 
 }  // namespace crout

@@ -19,8 +19,8 @@ namespace crout {
 absl::Status WriteSealed(const OpenFile& file, const ObjectKey& key, std::string_view name,
                          ObjectBytes contents);
 
-// Returns the contents of a sealed file. Errors are those of ObjectCipher and of `sealed`. Each read
-// decrypts whole blocks.
+// Returns the contents of a sealed file. Errors are those of ObjectCipher and of `sealed`. Each
+// read decrypts whole blocks.
 absl::StatusOr<std::unique_ptr<ObjectReader>> OpenSealed(std::unique_ptr<ObjectReader> sealed,
                                                          const ObjectKey& key,
                                                          std::string_view name);

@@ -123,6 +123,7 @@ class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<tes
 
 INSTANTIATE_TEST_SUITE_P(Storages, StoreTierTest,
                          ::testing::Values(testing::StorageKind::kDirectory,
+                                           testing::StorageKind::kSealedDirectory,
                                            testing::StorageKind::kBucket),
                          [](const auto& info) { return testing::NameOfKind(info.param); });
 

@@ -13,6 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/util/status_macros.h"
+#include "server/engine/store/directory_store.h"
 #include "tests/server/engine/store/storage.h"
 #include "tests/server/engine/store/stored_factors.h"
 #include "tests/support/status_matchers.h"
@@ -64,7 +65,8 @@ class FactorStoreTest : public StoreTest, public ::testing::TestWithParam<Storag
 };
 
 INSTANTIATE_TEST_SUITE_P(Storages, FactorStoreTest,
-                         ::testing::Values(StorageKind::kDirectory, StorageKind::kBucket),
+                         ::testing::Values(StorageKind::kDirectory, StorageKind::kSealedDirectory,
+                                           StorageKind::kBucket),
                          [](const auto& info) { return NameOfKind(info.param); });
 
 TEST_P(FactorStoreTest, ReadsFactorsBackAfterAStart) {
@@ -129,7 +131,7 @@ TEST_P(FactorStoreTest, QuarantinesDamagedFiles) {
   EXPECT_EQ(store_->budget().reserved(), store_->Charged(torn.size()));
 
   // Damage of the parts is found when they are read.
-  ASSERT_OK(Put(DenseSample(3, 2)));
+  ASSERT_OK(Put(DenseSample(60, 2)));  // has several blocks if it is sealed
   std::string flipped = storage_->Read(OnlyName());
   flipped.back() ^= 1;
   storage_->Write(OnlyName(), flipped);
@@ -233,6 +235,38 @@ TEST_F(DirectoryStoreTest, OneProcessUsesADirectory) {
   EXPECT_THAT(storage_->Open(), FailsWith(absl::StatusCode::kFailedPrecondition, "another croutd"));
   store_.reset();
   EXPECT_OK(storage_->Open());
+}
+
+TEST_F(DirectoryStoreTest, FilesNeedTheKeyThatSealedThem) {
+  const TemporaryFolder folder;
+  const auto open = [&](const std::optional<ObjectKey>& key) -> absl::Status {
+    found_.clear();
+    store_.reset();
+    CROUT_ASSIGN_OR_RETURN(auto objects, DirectoryStore::Open(folder.path(), key));
+    CROUT_ASSIGN_OR_RETURN(store_,
+                           FactorStore::Open(std::move(objects), {.max_bytes = kLimit}, &found_));
+    return absl::OkStatus();
+  };
+  const ObjectKey key = *ObjectKey::Parse(std::string(64, 'a'));
+  const ObjectKey other = *ObjectKey::Parse(std::string(64, 'b'));
+  ASSERT_OK(open(key));
+  const StoredSample sealed = DenseSample(3, 1);
+  ASSERT_OK(Put(sealed));
+  const std::string path =
+      folder / ("factors/" + sealed.record.handle.ToString() + "-1.safetensors");
+  EXPECT_EQ(ReadBytes(path).find("checksum"), std::string::npos) << "the header is readable";
+  for (const auto& wrong : {std::optional<ObjectKey>(), std::optional(other)}) {
+    ASSERT_OK(open(wrong));
+    EXPECT_TRUE(found_.empty());
+    EXPECT_EQ(store_->state().unusable, 1);
+    EXPECT_EQ(store_->state().quarantined, 0);
+  }
+  ASSERT_OK(open(std::nullopt));
+  ASSERT_OK(Put(DenseSample(3, 2)));
+  ASSERT_OK(open(key));
+  ASSERT_EQ(found_.size(), 1u) << "the file without encryption stays unused";
+  EXPECT_EQ(found_[0].record.handle, sealed.record.handle);
+  EXPECT_OK(Get(found_[0].file));
 }
 
 TEST_F(DirectoryStoreTest, TriesAgainAfterAFailedWrite) {

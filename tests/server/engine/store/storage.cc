@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "server/engine/store/directory_store.h"
@@ -17,8 +19,10 @@ namespace {
 
 class DirectoryStorage final : public Storage {
  public:
+  explicit DirectoryStorage(std::optional<ObjectKey> key) : key_(std::move(key)) {}
+
   absl::StatusOr<std::unique_ptr<ObjectStore>> Open() override {
-    return DirectoryStore::Open(folder_.path());
+    return DirectoryStore::Open(folder_.path(), key_);
   }
   std::vector<std::string> Names() const override {
     std::vector<std::string> names;
@@ -36,6 +40,7 @@ class DirectoryStorage final : public Storage {
 
  private:
   const TemporaryFolder folder_;
+  const std::optional<ObjectKey> key_;
 };
 
 class BucketStorage final : public Storage {
@@ -70,12 +75,20 @@ class BucketStorage final : public Storage {
 }  // namespace
 
 std::unique_ptr<Storage> Storage::Make(StorageKind kind) {
-  if (kind == StorageKind::kDirectory) return std::make_unique<DirectoryStorage>();
+  switch (kind) {
+    case StorageKind::kDirectory:
+      return std::make_unique<DirectoryStorage>(std::nullopt);
+    case StorageKind::kSealedDirectory:
+      return std::make_unique<DirectoryStorage>(*ObjectKey::Parse(std::string(64, 'a')));
+    case StorageKind::kBucket:
+      break;
+  }
   return std::make_unique<BucketStorage>();
 }
 
 std::string NameOfKind(StorageKind kind) {
-  return kind == StorageKind::kDirectory ? "Directory" : "Bucket";
+  constexpr const char* kNames[] = {"Directory", "SealedDirectory", "Bucket"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 }  // namespace crout::testing

@@ -14,7 +14,7 @@
 
 namespace crout::testing {
 
-enum class StorageKind { kDirectory, kBucket };
+enum class StorageKind { kDirectory, kSealedDirectory, kBucket };
 
 // Empty at first. Damage by Write() is permanent.
 class Storage {
