@@ -60,6 +60,7 @@ KEPT = {
     "fairness": ("One tenant beside the flood of another", "service"),
     "overload": ("Ten times the load that the server can answer", "service"),
     "store": ("The store of factors", "service"),
+    "shared_memory": ("Payloads in shared memory of one host", "service"),
     "soak": ("Many clients and tenants during faults", "service"),
     "gpu_service": ("The parts of the service on a GPU", "service"),
 }

@@ -8,12 +8,12 @@ ADDRESS is the unix:PATH of a daemon with --max-shared-memory=4GiB or more. The 
 - "messages": matrices in messages of gRPC
 - "copied": arrays of NumPy, which the client copies to shared memory
 - "shared": arrays from client.empty, which are sent without a copy
+- "cudaMemcpy": a copy from page-locked memory without Crout, if the machine has libcudart
 
 "upload" sends 512 MiB. Its rate is the size divided by the server's time to receive the matrix and to copy it
-to the device. "factorizations" is the rate of one client at n = 4096, from call to call. "pinned" is the rate
-of cudaMemcpy from page-locked memory, if the machine has libcudart. "clients" has the rate of eight processes
-together, with arrays from client.empty, and the median utilization of the GPU meanwhile, if the machine has
-nvidia-smi.
+to the device. "factorizations" is the rate of one client at n = 4096, from call to call. "shared_clients" has
+the rate of eight processes together, with arrays from client.empty, and the median utilization of the GPU
+meanwhile, if the machine has nvidia-smi.
 """
 
 import ctypes
@@ -48,11 +48,11 @@ def matrices(client, n):
 
 
 def upload(client, A):
-    """Return the rate of an upload in bytes a second."""
+    """Return the rate of an upload in GB a second."""
     f = client.lu_factor(A)
     timings = f.record.timings
     f.release()
-    return A.nbytes / (timings["receive"] + timings.get("host_to_device", 0.0))
+    return 1e-9 * A.nbytes / (timings["receive"] + timings.get("host_to_device", 0.0))
 
 
 def factorizations(client, A):
@@ -105,7 +105,7 @@ def concurrent_factorizations(address):
 
 
 def pinned(size):
-    """Return the rate of a copy from page-locked memory in bytes a second; None without libcudart."""
+    """Return the rate of a copy from page-locked memory in GB a second; None without libcudart."""
     name = ctypes.util.find_library("cudart")
     if name is None:
         return None
@@ -121,7 +121,7 @@ def pinned(size):
         begin = time.perf_counter()
         if cuda.cudaMemcpy(device, host, size_t(size), 1) or cuda.cudaDeviceSynchronize():
             return None
-        rates.append(size / (time.perf_counter() - begin))
+        rates.append(1e-9 * size / (time.perf_counter() - begin))
     cuda.cudaFree(device)
     cuda.cudaFreeHost(host)
     return statistics.median(rates)
@@ -134,20 +134,18 @@ def main(address, path):
         for name, one, A in matrices(client, LARGE):
             upload(one, A)
             rates = [upload(one, A) for _ in range(UPLOADS)]
-            rows[name]["upload_bytes_per_second"] = statistics.median(rates)
+            rows[name]["upload_gb_per_second"] = statistics.median(rates)
         for name, one, A in matrices(client, ORDER):
             factorizations(one, A)
             rows[name]["factorizations_per_second"] = factorizations(one, A)
-        result["rows"] = list(rows.values())
-        result["pinned_bytes_per_second"] = pinned(8 * LARGE**2)
+        copy = {"row": "cudaMemcpy", "upload_gb_per_second": pinned(8 * LARGE**2)}
+        result["shared_memory"] = [*rows.values(), copy]
     rate, busy = concurrent_factorizations(address)
-    result["clients"] = [
+    result["shared_clients"] = [
         {"clients": CLIENTS, "factorizations_per_second": rate, "gpu_utilization_percent": busy}
     ]
-    for row in result["rows"]:
+    for row in result["shared_memory"] + result["shared_clients"]:
         print(row)
-    print("pinned", result["pinned_bytes_per_second"])
-    print(result["clients"])
     keep(result, path)
 
 

@@ -77,6 +77,11 @@ TITLES = {
     "store_promotions": ("First solves with stored factors after a restart",
                          "Medians: the first solve, the next one, and reading the file and copying its bytes. The ratio compares the additional time of the first "
                          "solve with the last. Files are dropped from the page cache before."),
+    "shared_memory": ("Uploads and factorizations by one client over a Unix socket",
+                      "512 MiB, and n = 4096 in float64 from call to call. messages: matrices in messages of gRPC. copied: arrays of NumPy that the "
+                      "client copies to shared memory. shared: arrays from client.empty. cudaMemcpy: from page-locked memory, without Crout. Medians."),
+    "shared_clients": ("Concurrent factorizations of arrays from client.empty",
+                       "n = 4096 in float64, one process for each client, and the median of the GPU's utilization."),
     "soak": ("Mixed calls during faults",
              "Calls by kind, and failed calls by reason; all answers were right. growth: of the server's resident memory from the eleventh minute to the last."),
     "throughput": ("Calls per second with many clients: FactorizeAndSolve of one small system",
