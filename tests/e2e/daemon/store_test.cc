@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests that durable factors survive kill -9 at every step of a write, and that a failing disk
-// harms no other call.
+// Tests that durable factors survive kill -9 at every step of a write, with their request ids and
+// as factors of series, and that a failing disk harms no other call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "crout/series.h"
 #include "tests/e2e/harness/daemon.h"
 #include "tests/support/status_matchers.h"
 
@@ -37,7 +38,7 @@ class StoreTest : public ::testing::Test {
  protected:
   void Start(std::vector<std::string> flags = {}) {
     daemon_.reset();
-    flags.push_back("--store=" + store_.File("store"));
+    flags.push_back("--store=" + store_.File(folder_));
     daemon_ = std::make_unique<Daemon>(flags, "croutd_test");
     client_ = daemon_->NewClient();
   }
@@ -46,9 +47,11 @@ class StoreTest : public ::testing::Test {
     ASSERT_TRUE(daemon_->process().Wait().has_value());
   }
 
-  absl::StatusOr<FactorDescription> Factor(double scale, bool durable = true) {
+  absl::StatusOr<FactorDescription> Factor(double scale, bool durable = true,
+                                           const std::string& request_id = "") {
     CacheOptions cache;
     cache.durable = durable;
+    cache.request_id = request_id;
     const std::vector<double> a = MatrixOf(scale);
     return client_->Factor(Source(a), {}, cache);
   }
@@ -65,9 +68,32 @@ class StoreTest : public ::testing::Test {
     EXPECT_THAT(scales, ::testing::Contains(scale));
     EXPECT_THAT(x.values<double>(), ::testing::Each(1 / scale));
   }
+  // Runs a step of a series with the matrix for `scale`. Expects its solution.
+  static absl::StatusOr<SeriesStep> Step(Series& series, double scale) {
+    const std::vector<double> a = MatrixOf(scale), b(kOrder, 1.0);
+    std::vector<double> x(kOrder);
+    SpanSink sink(absl::MakeSpan(x));
+    absl::StatusOr<SeriesStep> step =
+        series.Step(Source(a), MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1), &sink);
+    if (step.ok()) {
+      EXPECT_THAT(x, ::testing::Each(1 / scale));
+    }
+    return step;
+  }
+  // Holds the next write at `step`, begins `call`, and kills the daemon when it holds the write.
+  template <class Call>
+  void KillAt(const char* step, Call call) {
+    daemon_->failpoints().Hold(step);
+    const int reached = daemon_->failpoints().reached(step);
+    auto interrupted = std::async(std::launch::async, call);
+    daemon_->failpoints().AwaitReached(step, reached + 1);
+    Kill();
+    EXPECT_FALSE(interrupted.get().ok());
+  }
   int64_t CachedFactors() { return client_->ServerInfo()->cached_factors; }
 
   const TempDir store_;
+  std::string folder_ = "store";
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Client> client_;
 };
@@ -80,12 +106,7 @@ TEST_F(StoreTest, KillAtEveryStepOfAWriteLosesNoAcknowledgedFactor) {
     const auto kept = Factor(2);
     ASSERT_OK(kept);
     EXPECT_TRUE(kept->durable);
-    daemon_->failpoints().Hold(step);
-    const int reached = daemon_->failpoints().reached(step);
-    auto call = std::async(std::launch::async, [this] { return Factor(4); });
-    daemon_->failpoints().AwaitReached(step, reached + 1);
-    Kill();
-    EXPECT_FALSE(call.get().ok());
+    KillAt(step, [this] { return Factor(4); });
     Start();
     ExpectSolves(kept->handle, {2});
     // The interrupted factor is complete or absent.
@@ -109,15 +130,10 @@ TEST_F(StoreTest, KillDuringARefactorizationKeepsOneOfTheVersions) {
     Start();
     const auto factor = Factor(2);
     ASSERT_OK(factor);
-    daemon_->failpoints().Hold(step);
-    const int reached = daemon_->failpoints().reached(step);
-    auto call = std::async(std::launch::async, [&] {
+    KillAt(step, [&] {
       const std::vector<double> a = MatrixOf(8);
       return client_->Refactor(factor->handle, Source(a), {});
     });
-    daemon_->failpoints().AwaitReached(step, reached + 1);
-    Kill();
-    EXPECT_FALSE(call.get().ok());
     Start();
     ExpectSolves(factor->handle, {2, 8});
     EXPECT_EQ(CachedFactors(), 1);
@@ -131,6 +147,67 @@ TEST_F(StoreTest, KillDuringARefactorizationKeepsOneOfTheVersions) {
     // A kill just after a release may undo it, because the file is removed after the reply.
     EXPECT_TRUE(Eventually([this] { return client_->ServerInfo()->store->used_bytes == 0; }));
     Kill();
+  }
+}
+
+TEST_F(StoreTest, ARequestIdHasOneFactorAfterAKill) {
+  const auto factor = [this] { return Factor(2, /*durable=*/true, "once"); };
+  for (const char* step : {"store.write", "store.rename", "store.sync_directory", "none"}) {
+    SCOPED_TRACE(step);
+    folder_ = step;
+    Start();
+    std::string acknowledged;
+    if (step == std::string("none")) {
+      const auto first = factor();
+      ASSERT_OK(first);
+      acknowledged = first->handle;
+      Kill();
+    } else {
+      KillAt(step, factor);
+    }
+    Start();
+    const auto again = factor();
+    ASSERT_OK(again);
+    EXPECT_TRUE(acknowledged.empty() || again->handle == acknowledged);
+    EXPECT_EQ(factor()->handle, again->handle);
+    EXPECT_EQ(CachedFactors(), 1);
+    ExpectSolves(again->handle, {2});
+    Kill();
+  }
+}
+
+// The client has the solutions of the steps that were answered. It repeats the step that was not.
+TEST_F(StoreTest, ASeriesContinuesAfterAKill) {
+  for (const char* step : {"store.write", "store.sync_directory"}) {
+    SCOPED_TRACE(step);
+    folder_ = step;
+    Start();
+    const auto factor = Factor(2);
+    ASSERT_OK(factor);
+    const SeriesOptions options = {.handle = factor->handle, .strategy = SeriesStrategy::kRefactor};
+    int64_t answered_version = 0;
+    {
+      Series series(daemon_->NewClient(), options);
+      const auto answered = Step(series, 4);
+      ASSERT_OK(answered);
+      answered_version = answered->result.factor_version;
+      KillAt(step, [&] { return Step(series, 8); });
+    }
+    Start();
+    // The answered step made the factor, or the step that was not answered did.
+    const int64_t version = client_->Describe(factor->handle)->version;
+    EXPECT_GE(version, answered_version);
+    ExpectSolves(factor->handle, {version == answered_version ? 4.0 : 8.0});
+    {
+      Series series(daemon_->NewClient(), options);
+      const auto repeated = Step(series, 8);
+      ASSERT_OK(repeated);
+      EXPECT_GT(repeated->result.factor_version, version);
+      ASSERT_OK(Step(series, 16));
+    }
+    Kill();
+    Start();
+    ExpectSolves(factor->handle, {16});
   }
 }
 
