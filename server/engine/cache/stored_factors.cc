@@ -137,10 +137,13 @@ absl::Status FactorCache::StoreForReplace(NewFactor& factor, std::string_view te
 
 void FactorCache::Restore(std::vector<FoundFactor> found) {
   // Lists have the newest factors first.
-  std::stable_sort(found.begin(), found.end(), [](const FoundFactor& a, const FoundFactor& b) {
-    return a.record.create_time < b.record.create_time;
+  std::vector<FoundFactor*> sorted;
+  for (FoundFactor& factor : found) sorted.push_back(&factor);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const FoundFactor* a, const FoundFactor* b) {
+    return a->record.create_time < b->record.create_time;
   });
-  for (FoundFactor& factor : found) {
+  for (FoundFactor* const next : sorted) {
+    FoundFactor& factor = *next;
     const absl::Status status = RestoreOne(factor);
     if (absl::IsDataLoss(status)) factor.file.MarkDamaged();
     if (absl::IsDataLoss(status) || absl::IsNotFound(status)) {

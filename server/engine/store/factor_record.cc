@@ -258,7 +258,7 @@ class Writer {
 
 class Reader {
  public:
-  explicit Reader(const Json& object) : object_(object) {}
+  explicit Reader(const Json& object) : object_(object), next_(object.begin()) {}
 
   // Becomes false at the first member that is missing or has no possible value.
   bool ok() const { return ok_; }
@@ -324,11 +324,12 @@ class Reader {
  private:
   const Json& Member(const char* key) {
     static const Json kAbsent = Json::value_t::discarded;
-    const auto found = object_.find(key);
-    return found == object_.end() ? kAbsent : *found;
+    if (next_ == object_.end() || next_.key() != key) next_ = object_.find(key);
+    return next_ == object_.end() ? kAbsent : *next_++;
   }
 
   const Json& object_;
+  Json::const_iterator next_;  // the members are usually in the order of Fields()
   bool ok_ = true;
 };
 

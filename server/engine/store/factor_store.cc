@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/host/device/host_info.h"
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
@@ -22,6 +23,8 @@ namespace {
 constexpr size_t kMaxWaiting = 64;
 // Most scheduled tasks. Further ends of leases are not recorded.
 constexpr size_t kMaxScheduled = 10'000;
+// Most threads that read headers at the start.
+constexpr int kMaxHeaderThreads = 16;
 
 std::string StemOf(const FactorRecord& record) {
   return absl::StrCat(record.handle.ToString(), "-", record.version);
@@ -46,7 +49,8 @@ absl::StatusOr<std::unique_ptr<FactorStore>> FactorStore::Open(std::unique_ptr<O
   const std::vector<std::string> folders = objects->folders();
   std::unique_ptr<FactorStore> store(
       new FactorStore(std::move(objects), options.threads, max_bytes));
-  CROUT_RETURN_IF_ERROR(store->Scan(folders, found));
+  ThreadPool threads(std::min(host::AvailableCores(), kMaxHeaderThreads));
+  CROUT_RETURN_IF_ERROR(store->Scan(folders, threads, found));
   return store;
 }
 
@@ -56,10 +60,10 @@ FactorStore::FactorStore(std::unique_ptr<ObjectStore> objects, int threads, size
 FactorStore::~FactorStore() = default;
 
 absl::Status FactorStore::ReadFolder(const std::string& folder, std::vector<FoundFactor>* found) {
-  return Scan({folder}, found);
+  return Scan({folder}, threads_, found);
 }
 
-absl::Status FactorStore::Scan(const std::vector<std::string>& folders,
+absl::Status FactorStore::Scan(const std::vector<std::string>& folders, ThreadPool& threads,
                                std::vector<FoundFactor>* found) {
   size_t other_bytes = 0;
   std::vector<Candidate> candidates;
@@ -70,7 +74,7 @@ absl::Status FactorStore::Scan(const std::vector<std::string>& folders,
     unusable_ += list.others;
     quarantined_ += list.quarantined;
   }
-  ReadHeaders(candidates);
+  ReadHeaders(candidates, threads);
   // The newest version of a factor comes first.
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     const FactorRecord& one = a.found.record;
@@ -97,12 +101,12 @@ absl::Status FactorStore::Scan(const std::vector<std::string>& folders,
   return Charge(usable, other_bytes, found);
 }
 
-void FactorStore::ReadHeaders(std::vector<Candidate>& candidates) {
-  const size_t stripes = static_cast<size_t>(threads_.thread_count());
-  std::latch done(static_cast<ptrdiff_t>(stripes));
-  for (size_t stripe = 0; stripe < stripes; ++stripe) {
-    threads_.Schedule([this, &candidates, &done, stripe, stripes] {
-      for (size_t i = stripe; i < candidates.size(); i += stripes) ReadHeader(candidates[i]);
+void FactorStore::ReadHeaders(std::vector<Candidate>& candidates, ThreadPool& threads) const {
+  std::atomic<size_t> next = 0;
+  std::latch done(threads.thread_count());
+  for (int task = 0; task < threads.thread_count(); ++task) {
+    threads.Schedule([&] {
+      for (size_t i = next++; i < candidates.size(); i = next++) ReadHeader(candidates[i]);
       done.count_down();
     });
   }

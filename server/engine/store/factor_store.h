@@ -179,8 +179,9 @@ class FactorStore {
   struct Candidate;
 
   FactorStore(std::unique_ptr<ObjectStore> objects, int threads, size_t max_bytes);
-  absl::Status Scan(const std::vector<std::string>& folders, std::vector<FoundFactor>* found);
-  void ReadHeaders(std::vector<Candidate>& candidates);
+  absl::Status Scan(const std::vector<std::string>& folders, ThreadPool& threads,
+                    std::vector<FoundFactor>* found);
+  void ReadHeaders(std::vector<Candidate>& candidates, ThreadPool& threads) const;
   void ReadHeader(Candidate& candidate) const;
   absl::StatusOr<FactorFile> OpenObject(const StoredObject& object) const;
   absl::Status Charge(std::vector<Candidate>& candidates, size_t other_bytes,

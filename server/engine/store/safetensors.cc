@@ -77,9 +77,10 @@ std::optional<std::vector<int64_t>> Numbers(const Json& array, size_t most) {
 
 absl::StatusOr<Tensor> DecodeTensor(const std::string& name, const Json& value) {
   if (!value.is_object()) return DamagedHeader("a tensor is not an object");
-  const auto member = [&](const char* key) {
+  const auto member = [&](const char* key) -> const Json& {
+    static const Json kNone;
     const auto found = value.find(key);
-    return found == value.end() ? Json() : *found;
+    return found == value.end() ? kNone : *found;
   };
   const auto type = TypeNamed(member("dtype"));
   const auto shape = Numbers(member("shape"), kMaxRank);
@@ -152,20 +153,20 @@ absl::StatusOr<TensorHeader> DecodeTensorHeader(std::string_view text, uint64_t 
       ChecksumOf(std::string(text)) != text.substr(kHeaderStart.size(), kNoDigits.size())) {
     return DamagedHeader("its checksum is wrong");
   }
-  const Json object = Json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  Json object = Json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return DamagedHeader("it is not a JSON object");
   if (object.size() > kMaxTensors + 1) return DamagedHeader("it has too many tensors");
   TensorHeader header;
-  for (const auto& [name, value] : object.items()) {
+  for (auto& [name, value] : object.get_ref<Json::object_t&>()) {
     if (name != kMetadataKey) {
       CROUT_ASSIGN_OR_RETURN(Tensor tensor, DecodeTensor(name, value));
       header.tensors.push_back(std::move(tensor));
       continue;
     }
     if (!value.is_object()) return DamagedHeader("the metadata is not an object");
-    for (const auto& [key, entry] : value.items()) {
+    for (auto& [key, entry] : value.get_ref<Json::object_t&>()) {
       if (!entry.is_string()) return DamagedHeader("an entry of the metadata is not a string");
-      if (key != kChecksumKey) header.metadata[key] = entry.get<std::string>();
+      if (key != kChecksumKey) header.metadata[key] = std::move(entry.get_ref<std::string&>());
     }
   }
   std::stable_sort(header.tensors.begin(), header.tensors.end(),
