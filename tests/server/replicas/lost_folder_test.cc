@@ -95,6 +95,7 @@ TEST_F(LostFolderTest, ALostFolderTakesItsStoredFactors) {
   ASSERT_EQ(leases_->TakeLost(), std::vector<std::string>{folder});
   EXPECT_EQ(Touch(durable).code(), absl::StatusCode::kUnavailable);
   cache_->DropFolder(folder);
+  Sweep();  // waits until another thread has freed the device's memory and discarded the file
   files_->AwaitDiscards();
   EXPECT_EQ(ReasonGone(durable), kReasonServerRestarted);
   EXPECT_EQ(Metric("crout_cache_evictions_total{reason=\"moved\",tier=\"device\"}"), 1);
