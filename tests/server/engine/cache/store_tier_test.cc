@@ -145,6 +145,7 @@ TEST_P(StoreTierTest, EvictedFactorsMoveToFilesAndBack) {
     EXPECT_EQ(TierOf(handles[i]), Tier::kDevice);
   }
   for (const Handle& handle : handles) EXPECT_OK(cache_->Release(kTenant, handle));
+  Sweep();
   EXPECT_EQ(Files(), 0u);
   EXPECT_EQ(files_->budget().reserved(), 0u);
   EXPECT_EQ(slot().budget->reserved(), 0u);
@@ -195,6 +196,7 @@ TEST_P(StoreTierTest, DurableFactorsAreInFilesAtOnce) {
   EXPECT_THAT(Use(durable), Holds('a'));
   EXPECT_EQ(Files(), 1u);
   EXPECT_OK(cache_->Release(kTenant, durable));
+  Sweep();
   EXPECT_EQ(Files(), 0u);
 }
 
@@ -400,6 +402,7 @@ TEST_P(StoreTierTest, AnEntryOfAFileIsInHostMemoryAndNotInFlight) {
   EXPECT_THAT(Use(durable), Holds('a'));
   EXPECT_EQ(loads_.Of(kTenant).bytes_in_flight(), 0);
   EXPECT_OK(cache_->Release(kTenant, durable));
+  Sweep();
   EXPECT_EQ(pool_->host_budget().reserved(), 0u);
   EXPECT_EQ(loads_.Of(kTenant).bytes[1], 0);
 }
