@@ -33,8 +33,8 @@ class CallReplica {
   std::string ReplyValue(const ServerCore& core, const std::optional<Handle>& handle) const;
 
  private:
-  std::string name_;    // as the call has it
-  std::string folder_;  // empty: the call names none
+  std::string name_;    // the name in the call; empty if it names no replica
+  std::string folder_;  // the folder in the call; empty: likewise
   bool was_here_ = false;
   std::string home_;  // NAME.FOLDER of the owner; empty unless Explain() found one
 };

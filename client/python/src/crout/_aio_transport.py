@@ -167,7 +167,7 @@ class AsyncRounds:
         self._transport = transport
         self._path = SERVICE + method
         self._running: Any = None
-        self._handle = ""  # of the last factor
+        self._handle = ""  # handle of the last factor
 
     async def exchange(self, call: RoundCall[T]) -> T:
         """See `Rounds.exchange`."""

@@ -271,7 +271,7 @@ class Rounds:
         self._path = SERVICE + method
         self._rounds: queue.SimpleQueue[Outgoing | None] = queue.SimpleQueue()
         self._running: Any = None
-        self._handle = ""  # of the last factor
+        self._handle = ""  # handle of the last factor
 
     def exchange(self, call: RoundCall[T]) -> T:
         """Run one round: send the messages of `call` and return its result. Raises CroutError."""
