@@ -41,7 +41,12 @@ class Server:
     ) -> None:
         self.log = directory / "croutd.log"
         self._log = self.log.open("ab")
-        self._arguments = [program, f"--listen={listen}", f"--metrics-listen={metrics_listen}", "--devices=host"]
+        self._arguments = [
+            program,
+            f"--listen={listen}",
+            f"--metrics-listen={metrics_listen}",
+            "--devices=host",
+        ]
         self._arguments += ["--state-dir=none", "--drain-grace=0s", *flags]
         self._cores = cores
         self.start()

@@ -10,7 +10,9 @@ from google.protobuf.duration_pb2 import Duration
 
 
 class FakeServer(grpc.GenericRpcHandler):
-    """Answers calls in sequence with `replies`. Each reply is a list of messages, a status or a `WithTrailers`.
+    """Answers calls in sequence with `replies`.
+
+    Each reply is a list of messages, a status or a `WithTrailers`.
 
     Attributes
     ----------

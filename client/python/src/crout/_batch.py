@@ -299,4 +299,6 @@ def get_members(record: BatchRecord, first: int, count: int) -> Call[list[Member
     shapes = record.shapes[first : first + count]
     dtype = record.factor.dtype.newbyteorder("<")
     request = service.GetFactorsRequest(handle=record.factor.handle, first=first, count=count)
-    return Call("GetFactors", request.SerializeToString(), lambda: MembersReply(shapes, dtype), handle=request.handle)
+    return Call(
+        "GetFactors", request.SerializeToString(), lambda: MembersReply(shapes, dtype), handle=request.handle
+    )
