@@ -51,7 +51,7 @@ class Replicas:
 
         def edit(text):
             for i, (port, pages) in enumerate(ports.values(), 1):
-                text = re.sub(rf"(server croutd-{i}) 10.0.0.{i}:50051", rf"\1 127.0.0.1:{port} check port {pages}", text)
+                text = re.sub(rf"(10.0.0.{i}:50051 .*check port) 9464", rf"\1 {pages}", text)
                 text = text.replace(f"10.0.0.{i}:50051", f"127.0.0.1:{port}")
             return text
 
