@@ -39,7 +39,9 @@ Algorithm = Literal[
     "cudss",
     "scalapack",
 ]
-Solver = Literal["auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifrontal", "klu", "cudss", "scalapack"]
+Solver = Literal[
+    "auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifrontal", "klu", "cudss", "scalapack"
+]
 Precision = Literal["auto", "single", "tf32"]
 Strategy = Literal["auto", "reuse", "refactor", "update"]
 OnLost = Literal["raise", "refactor"]
