@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the daemon passes to the ranks that it starts, besides their command line.
+// The environment of the ranks that the daemon starts.
 #ifndef CROUT_RANK_JOIN_ENVIRONMENT_H_
 #define CROUT_RANK_JOIN_ENVIRONMENT_H_
 

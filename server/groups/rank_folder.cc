@@ -90,7 +90,7 @@ RankFolder::RankFolder(RankFolder&& other) noexcept
 
 RankFolder::~RankFolder() {
   if (path_.empty()) return;
-  std::error_code ignored;  // What remains is removed by the next daemon.
+  std::error_code ignored;  // The next daemon removes remaining files.
   fs::remove_all(path_, ignored);
 }
 

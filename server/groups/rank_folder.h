@@ -28,8 +28,8 @@ class RankFolder {
   std::string log() const { return path_ + "/log"; }
   // Returns the end of that output, for error messages.
   std::string LogTail() const;
-  // Makes an empty folder for the files of the next formation, and removes that of the last one.
-  // Returns its path.
+  // Makes an empty folder for the files of the next formation, and removes the folder of the last
+  // one. Returns its path.
   absl::StatusOr<std::string> RenewFiles() const;
 
  private:

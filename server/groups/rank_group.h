@@ -77,7 +77,7 @@ class RankGroup final : private RankEvents {
     pid_t pid = 0;
     OwnedFile process;  // a pidfd
     Clock::time_point last_heard;
-    std::optional<rank::v1::Result> result;  // of the job `job_id_`
+    std::optional<rank::v1::Result> result;  // answer to the job `job_id_`
   };
 
   RankGroup(const RankGroupOptions& options, const SharedArena& arena, RankFolder folder);
@@ -123,7 +123,7 @@ class RankGroup final : private RankEvents {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool formed_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t formations_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::string token_ ABSL_GUARDED_BY(mutex_);  // of the current formation; empty: nobody may join
+  std::string token_ ABSL_GUARDED_BY(mutex_);  // required to join now; empty: no rank may join
   std::string loss_ ABSL_GUARDED_BY(mutex_);   // why it must end; empty: it may go on
   std::string last_loss_ ABSL_GUARDED_BY(mutex_);
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);  // by rank

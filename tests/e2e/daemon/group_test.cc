@@ -27,9 +27,9 @@ namespace {
 using ::crout::testing::FailsWith;
 
 constexpr int kRanks = 2;
-constexpr double kRoundoff = 1.1e-16;  // of float64
+constexpr double kRoundoff = 1.1e-16;  // float64
 
-// What the system reports about a process.
+// A process, as the system reports it.
 struct ProcessState {
   std::string name;
   char state = 'X';
