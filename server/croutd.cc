@@ -53,7 +53,9 @@ int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
   const auto parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& config = std::get<Config>(parsed);
-  if (config.tls.enabled() || !config.identities_file.empty()) HideMemory();
+  if (config.tls.enabled() || !config.identities_file.empty() || !config.store_key_file.empty()) {
+    HideMemory();
+  }
   try {
     return RunServer(config, open_devices, signals);
   } catch (const std::system_error& error) {  // thrown by StartThread
