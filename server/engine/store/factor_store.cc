@@ -50,7 +50,11 @@ absl::StatusOr<std::unique_ptr<FactorStore>> FactorStore::Open(std::unique_ptr<O
   std::unique_ptr<FactorStore> store(
       new FactorStore(std::move(objects), options.threads, max_bytes));
   ThreadPool threads(std::min(host::AvailableCores(), kMaxHeaderThreads));
-  CROUT_RETURN_IF_ERROR(store->Scan(folders, threads, found));
+  const absl::Status status = store->Scan(folders, threads, found);
+  if (!status.ok()) {
+    found->clear();  // Files must not outlive their store.
+    return status;
+  }
   return store;
 }
 

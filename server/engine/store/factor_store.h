@@ -129,7 +129,7 @@ class FactorStore {
   //
   // If the files exceed the budget, removes factors that are not durable, those whose leases end
   // first before others. FAILED_PRECONDITION if the rest still exceeds it. Otherwise an error of
-  // `objects`.
+  // `objects`. `found` is empty after an error.
   static absl::StatusOr<std::unique_ptr<FactorStore>> Open(std::unique_ptr<ObjectStore> objects,
                                                            const FactorStoreOptions& options,
                                                            std::vector<FoundFactor>* found);

@@ -4,7 +4,7 @@
 // full or failing disk.
 #include "server/engine/store/factor_store.h"
 
-#include <chrono>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -203,8 +203,12 @@ TEST_P(FactorStoreTest, AFailedWriteStopsWritesForAWhile) {
 
 TEST_P(FactorStoreTest, RefusesFactorsAboveTheBudget) {
   ASSERT_OK(Open());
-  ASSERT_OK_AND_ASSIGN(const StoredFile sample, Put(DenseSample(3, 1)));
-  ASSERT_OK(Open(/*max_bytes=*/5 * sample.bytes() / 2));
+  size_t bytes = 0;
+  {
+    ASSERT_OK_AND_ASSIGN(const StoredFile file, Put(DenseSample(3, 1)));
+    bytes = file.bytes();
+  }
+  ASSERT_OK(Open(/*max_bytes=*/5 * bytes / 2));
   ASSERT_OK_AND_ASSIGN(const StoredFile other, Put(DenseSample(3, 2)));
   EXPECT_EQ(Put(DenseSample(3, 3)).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_FALSE(store_->state().degraded);
@@ -293,8 +297,8 @@ TEST_F(DirectoryStoreTest, ChoosesHalfOfTheDiskByDefault) {
   EXPECT_LE(store_->budget().limit(), space.capacity / 2);
 }
 
-TEST_F(DirectoryStoreTest, StartsQuicklyWithManyFiles) {
-  constexpr int kFiles = 10'000;
+TEST_F(DirectoryStoreTest, ReadsManyFilesAtAStart) {
+  constexpr int kFiles = 1'000;
   ASSERT_OK(Open(size_t{1} << 30));
   StoredSample sample = DenseSample(3);
   for (int i = 0; i < kFiles; ++i) {
@@ -306,11 +310,8 @@ TEST_F(DirectoryStoreTest, StartsQuicklyWithManyFiles) {
     }
     storage_->Write("factors/" + sample.record.handle.ToString() + "-1.safetensors", bytes);
   }
-  const auto start = std::chrono::steady_clock::now();
   ASSERT_OK(Open(size_t{1} << 30));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(found_.size(), kFiles);
-  RecordProperty("seconds", std::to_string(seconds.count()));
 }
 
 }  // namespace
