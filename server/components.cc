@@ -104,8 +104,9 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
       components->files_.get());
   components->cache_->Restore(std::move(found));
   if (leases != nullptr) {
-    components->folder_watch_ =
-        std::make_unique<FolderWatch>(*leases, *components->files_, *components->cache_);
+    components->folder_homes_ = std::make_unique<FolderHomes>(*leases);
+    components->folder_watch_ = std::make_unique<FolderWatch>(
+        *leases, *components->folder_homes_, *components->files_, *components->cache_);
   }
   components->shared_regions_ = std::make_unique<SharedRegions>(
       *components->cache_, *components->devices_, config.max_shared_memory_bytes);
@@ -139,6 +140,7 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
                                          .trusted_proxies = std::move(proxies),
                                          .refused_memory = *components->refused_memory_,
                                          .identities = components->identities_.get(),
+                                         .homes = components->folder_homes_.get(),
                                          .releasing = *components->releasing_,
                                          .start_time = absl::Now()});
   components->service_ = MakeFactorizationService(*components->core_);
@@ -249,6 +251,7 @@ ServerState ServerComponents::State() const {
   state.cache = cache_->tiers();
   state.pinned_bytes = cache_->pinned_bytes();
   state.store = cache_->store_state();
+  if (folder_homes_ != nullptr) state.store->folders = folder_homes_->counts();
   const MemoryBudget& host_budget = devices_->host_budget();
   state.host_memory_limit = static_cast<int64_t>(host_budget.limit());
   state.host_memory_reserved = static_cast<int64_t>(host_budget.reserved());

@@ -26,6 +26,7 @@
 #include "server/observability/metrics/metrics.h"
 #include "server/observability/trace/trace_exporter.h"
 #include "server/quota_reloader.h"
+#include "server/replicas/folder_homes.h"
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
 #include "server/rpc/service.h"
@@ -73,7 +74,8 @@ class ServerComponents {
   TenantLoads tenant_loads_;
   std::unique_ptr<FactorStore> files_;  // null: the server has no store
   std::unique_ptr<FactorCache> cache_;
-  std::unique_ptr<FolderWatch> folder_watch_;  // null: no other daemon shares the store
+  std::unique_ptr<FolderHomes> folder_homes_;  // null: no other daemon shares the store
+  std::unique_ptr<FolderWatch> folder_watch_;  // null: like folder_homes_
   RecentWork recent_work_;
   std::unique_ptr<JobMetrics> job_metrics_;
   AnalysisStore analyses_;

@@ -9,6 +9,7 @@
 
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/store/factor_store.h"
+#include "server/replicas/folder_homes.h"
 #include "server/replicas/folder_leases.h"
 #include "server/replicas/periodic_task.h"
 
@@ -18,15 +19,18 @@ namespace crout {
 class FolderWatch {
  public:
   // All arguments outlive the watch.
-  FolderWatch(FolderLeases& leases, FactorStore& files, FactorCache& cache);
+  FolderWatch(FolderLeases& leases, FolderHomes& homes, FactorStore& files, FactorCache& cache);
   FolderWatch(const FolderWatch&) = delete;  // Its thread points to it.
   FolderWatch& operator=(const FolderWatch&) = delete;
 
  private:
   void Watch();
   void Adopt(const std::string& folder);
+  // Returns false if the folder was not adopted.
+  bool AcquireAndRestore(const std::string& folder);
 
   FolderLeases& leases_;
+  FolderHomes& homes_;
   FactorStore& files_;
   FactorCache& cache_;
   PeriodicTask watching_;

@@ -3,6 +3,7 @@
 #include "client/cpp/call_scope.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -12,9 +13,12 @@ namespace crout {
 inline namespace api {
 namespace internal {
 
-CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline)
+CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl::Time deadline,
+                     Replicas* replicas, std::string handle)
     : cancellation_(call.cancellation),
       deadline_(deadline),
+      replicas_(replicas),
+      handle_(std::move(handle)),
       context_(std::make_unique<grpc::ClientContext>()) {
   if (!client.tenant.empty()) context_->AddMetadata("crout-tenant", client.tenant);
   if (!client.token.empty()) {
@@ -25,6 +29,9 @@ CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl:
     context_->AddMetadata("crout-priority", Name(priority));
   }
   if (!call.traceparent.empty()) context_->AddMetadata("traceparent", call.traceparent);
+  if (const std::string replica = replicas_->Find(handle_); !replica.empty()) {
+    context_->AddMetadata(kReplicaMetadata, replica);
+  }
   if (deadline != absl::InfiniteFuture()) context_->set_deadline(absl::ToChronoTime(deadline));
   if (cancellation_ != nullptr) cancellation_->Attach(this);
 }
@@ -40,6 +47,10 @@ absl::Status CallScope::Check() const {
 void CallScope::Close() {
   if (context_ == nullptr) return;
   if (cancellation_ != nullptr) cancellation_->Detach(this);
+  const auto& trailers = context_->GetServerTrailingMetadata();
+  if (const auto replica = trailers.find(kReplicaMetadata); replica != trailers.end()) {
+    replicas_->Set(handle_, std::string(replica->second.data(), replica->second.size()));
+  }
   context_.reset();
 }
 

@@ -51,13 +51,14 @@ absl::Time Connection::DeadlineOf(const CallOptions& call) const {
 }
 
 absl::Status Connection::RunWithRetries(RetryClass retry_class, const CallOptions& call,
+                                        const std::string& handle,
                                         absl::FunctionRef<absl::Status(CallScope*)> attempt) {
   const absl::Time deadline = DeadlineOf(call);
-  absl::Status status = internal::RunWithRetries(options_.retry, retry_class, deadline,
-                                                 call.cancellation, &reached_, [&] {
-                                                   CallScope scope(options_, call, deadline);
-                                                   return attempt(&scope);
-                                                 });
+  absl::Status status = internal::RunWithRetries(
+      options_.retry, retry_class, deadline, call.cancellation, &reached_, [&] {
+        CallScope scope(options_, call, deadline, &replicas_, handle);
+        return attempt(&scope);
+      });
   return ExplainConnection(std::move(status), options_.tls.has_value());
 }
 
@@ -67,26 +68,28 @@ absl::StatusOr<FactorDescription> Connection::FactorStream(
   if (!request.ok()) return request.status();
   FactorDescription made;
   retry_class = ClassOf(*request, retry_class);
-  const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
-    ProgressReporter progress(call);
-    bool arrived = false;
-    std::string member_data;
-    auto on_response = [&](grpc::ByteBuffer* buffer, absl::Span<const std::byte> /*shared*/) {
-      Response response;
-      if (absl::Status parsed = ParseWhole(buffer, &response); !parsed.ok()) return parsed;
-      if (response.has_progress()) progress.OnPhase(response.progress());
-      member_data.append(response.member_data());
-      if (response.has_factor()) {
-        arrived = true;
-        made = Read<FactorDescription>(response.factor());
-      }
-      return absl::OkStatus();
-    };
-    absl::Status ended = RunStreamCall(&generic_stub_, &shared_memory_, scope, *request,
-                                       progress.OnSent(), on_response);
-    if (ended.ok() && !arrived) ended = absl::InternalError("the server sent no factor");
-    return ended.ok() ? ReadFigures(*request, member_data, &made) : ended;
-  });
+  const absl::Status status =
+      RunWithRetries(retry_class, call, request->handle, [&](CallScope* scope) {
+        ProgressReporter progress(call);
+        bool arrived = false;
+        std::string member_data;
+        auto on_response = [&](grpc::ByteBuffer* buffer, absl::Span<const std::byte> /*shared*/) {
+          Response response;
+          if (absl::Status parsed = ParseWhole(buffer, &response); !parsed.ok()) return parsed;
+          if (response.has_progress()) progress.OnPhase(response.progress());
+          member_data.append(response.member_data());
+          if (response.has_factor()) {
+            arrived = true;
+            made = Read<FactorDescription>(response.factor());
+            scope->SetHandle(made.handle);
+          }
+          return absl::OkStatus();
+        };
+        absl::Status ended = RunStreamCall(&generic_stub_, &shared_memory_, scope, *request,
+                                           progress.OnSent(), on_response);
+        if (ended.ok() && !arrived) ended = absl::InternalError("the server sent no factor");
+        return ended.ok() ? ReadFigures(*request, member_data, &made) : ended;
+      });
   if (!status.ok()) return status;
   return made;
 }
@@ -110,7 +113,7 @@ absl::StatusOr<Result> Connection::MatrixStream(const absl::StatusOr<StreamReque
   Result result;
   std::string member_data;
   retry_class = ClassOf(*request, retry_class);
-  absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
+  absl::Status status = RunWithRetries(retry_class, call, request->handle, [&](CallScope* scope) {
     member_data.clear();
     MatrixReply<Response, Result> reply(call, factor, rhs.spec.has_batch_rhs() ? &data : x,
                                         &member_data);
@@ -121,7 +124,9 @@ absl::StatusOr<Result> Connection::MatrixStream(const absl::StatusOr<StreamReque
     if (ended.ok()) {
       ended = RunStreamCall(&generic_stub_, &shared_memory_, scope, sent, reply.OnSent(),
                             [&](grpc::ByteBuffer* response, absl::Span<const std::byte> shared) {
-                              return reply.OnResponse(response, shared);
+                              absl::Status ok = reply.OnResponse(response, shared);
+                              if (reply.made()) scope->SetHandle(factor->handle);
+                              return ok;
                             });
     }
     return ended.ok() ? reply.Finish(&result) : ended;
@@ -146,7 +151,7 @@ absl::Status Connection::Download(
     absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> on_data) {
   const absl::StatusOr<StreamRequest> stream = RequestOf("GetFactors", request, {});
   if (!stream.ok()) return stream.status();
-  return RunWithRetries(RetryClass::kIdempotent, call, [&](CallScope* scope) {
+  return RunWithRetries(RetryClass::kIdempotent, call, stream->handle, [&](CallScope* scope) {
     bool begun = false;
     auto on_response = [&](grpc::ByteBuffer* buffer, absl::Span<const std::byte> /*shared*/) {
       constexpr int kData = v1::GetFactorsResponse::kDataFieldNumber;

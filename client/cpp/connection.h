@@ -20,6 +20,7 @@
 #include "client/cpp/call_scope.h"
 #include "client/cpp/field_names.h"
 #include "client/cpp/matrix_reply.h"
+#include "client/cpp/replicas.h"
 #include "client/cpp/retry.h"
 #include "client/cpp/shared_memory.h"
 #include "client/cpp/stream_call.h"
@@ -46,11 +47,14 @@ class Connection {
   const ClientOptions& options() const { return options_; }
   grpc::GenericStub* generic_stub() { return &generic_stub_; }
   SharedMemory* shared_memory() { return &shared_memory_; }
+  Replicas* replicas() { return &replicas_; }
   // Time at which a call with these options ends if it starts now.
   absl::Time DeadlineOf(const CallOptions& call) const;
 
   // Runs `attempt`, each time with a new context, and retries it until the call's deadline.
+  // `handle`: the handle in the request; empty if there is none.
   absl::Status RunWithRetries(RetryClass retry_class, const CallOptions& call,
+                              const std::string& handle,
                               absl::FunctionRef<absl::Status(CallScope*)> attempt);
 
   template <class Request, class Response>
@@ -81,6 +85,7 @@ class Connection {
   const ClientOptions options_;
   std::atomic<bool> reached_ = false;  // a server has answered
   SharedMemory shared_memory_;
+  Replicas replicas_;
   Stub stub_;
   grpc::GenericStub generic_stub_;
 };
@@ -92,9 +97,10 @@ absl::StatusOr<Response> Connection::Unary(grpc::Status (Stub::*method)(grpc::Cl
                                            const CallOptions& call) {
   if (absl::Status texts = CheckTexts(request); !texts.ok()) return texts;
   Response response;
-  const absl::Status status = RunWithRetries(retry_class, call, [&](CallScope* scope) {
-    return ServerStatus((stub_.*method)(scope->context(), request, &response));
-  });
+  const absl::Status status =
+      RunWithRetries(retry_class, call, HandleIn(request), [&](CallScope* scope) {
+        return ServerStatus((stub_.*method)(scope->context(), request, &response));
+      });
   if (!status.ok()) return status;
   return response;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
+#include "client/cpp/replicas.h"
 #include "crout/status.h"
 
 namespace crout {
@@ -21,7 +22,7 @@ bool MayRetry(RetryClass retry_class, const absl::Status& status) {
     case absl::StatusCode::kAborted:
       return RetryDelay(status).has_value();
     case absl::StatusCode::kUnavailable:
-      return retry_class == RetryClass::kIdempotent;
+      return retry_class == RetryClass::kIdempotent || IsOtherReplica(status);
     default:
       return false;
   }
@@ -50,6 +51,7 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
                             const Cancellation* cancellation, std::atomic<bool>* reached,
                             absl::FunctionRef<absl::Status()> attempt) {
   absl::Time restarted_by = absl::InfiniteFuture();  // set by the first UNAVAILABLE
+  bool redirected = false;
   for (int attempts = 1;; ++attempts) {
     // Without this check gRPC could complete a call after the deadline, if its timer is delayed.
     // The message is gRPC's.
@@ -61,6 +63,11 @@ absl::Status RunWithRetries(const RetryPolicy& policy, RetryClass retry_class, a
     if (status.ok() || !Reason(status).empty()) *reached = true;
     if (absl::IsUnavailable(status) && restarted_by == absl::InfiniteFuture()) {
       restarted_by = absl::Now() + policy.restart;
+    }
+    if (!redirected && policy.max_attempts > 1 && MayRetry(retry_class, status) &&
+        IsOtherReplica(status) && !RetryDelay(status)) {
+      redirected = true;
+      continue;
     }
     const bool restarts = *reached && absl::Now() < restarted_by;
     const auto delay = DelayBeforeRetry(policy, retry_class, attempts, status, restarts);

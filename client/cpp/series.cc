@@ -69,8 +69,8 @@ class Series::Run {
  private:
   // Context and call of one stream.
   struct Stream {
-    Stream(internal::Connection& connection, const CallOptions& call)
-        : scope(connection.options(), call, absl::InfiniteFuture()),
+    Stream(internal::Connection& connection, const CallOptions& call, const std::string& handle)
+        : scope(connection.options(), call, absl::InfiniteFuture(), connection.replicas(), handle),
           call(connection.generic_stub(), connection.shared_memory(), &scope) {}
 
     internal::CallScope scope;
@@ -116,7 +116,7 @@ absl::StatusOr<SeriesStep> Series::Run::Exchange(const Arriving& arriving, Matri
   const bool needs_last = arriving.matrix == nullptr || arriving.change != nullptr;
   if (needs_last && matrix_gone_) return MatrixGone();
   if (stream_ == nullptr) {
-    stream_ = std::make_unique<Stream>(*client_->connection_, call_);
+    stream_ = std::make_unique<Stream>(*client_->connection_, call_, factor_.handle);
   }
   v1::SolveSeriesRequest first;
   *first.mutable_header() = HeaderOf(arriving);
@@ -150,6 +150,7 @@ absl::StatusOr<SeriesStep> Series::Run::Send(const StreamRequest& request, Matri
       [&](grpc::ByteBuffer* response,
           absl::Span<const std::byte> shared) -> absl::StatusOr<StreamRound::Reply> {
     if (absl::Status status = reply.OnResponse(response, shared); !status.ok()) return status;
+    if (!made.handle.empty()) stream_->scope.SetHandle(made.handle);
     if (reply.result() == nullptr) return StreamRound::Reply::kMore;
     const bool solved = reply.result()->solved;
     if (!solved && reply.begun()) {

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "client/cpp/field_names.h"
 #include "client/cpp/payload.h"
+#include "client/cpp/replicas.h"
 #include "client/cpp/wire.h"
 #include "crout/v1/factorization_service.grpc.pb.h"
 
@@ -64,7 +65,7 @@ absl::StatusOr<StreamRequest> RequestOf(absl::string_view name,
                                         std::vector<StreamRequest::Payload> payloads) {
   if (absl::Status texts = CheckTexts(first); !texts.ok()) return texts;
   return StreamRequest{absl::StrCat("/", v1::FactorizationService::service_full_name(), "/", name),
-                       first.SerializeAsString(), std::move(payloads)};
+                       first.SerializeAsString(), HandleIn(first), std::move(payloads)};
 }
 
 StreamCall::~StreamCall() {

@@ -42,6 +42,7 @@ struct StreamRequest {
   };
   std::string method;  // "/package.Service/Method"
   std::string first;   // serialized
+  std::string handle;  // in `first`; empty if there is none
   std::vector<Payload> payloads;
   // Whether the matrix in the reply has the size of the last payload, as X has, unless it becomes
   // complex.

@@ -62,12 +62,6 @@ absl::StatusOr<int64_t> FolderLeases::Epoch(const std::string& folder) const {
       "the lease of the folder could not be renewed in time. Check that the object store responds");
 }
 
-std::optional<std::string> FolderLeases::OwnerOf(const std::string& folder) const {
-  const std::optional<Lease> lease = LeaseOf(folder);
-  if (!lease || lease->released) return std::nullopt;
-  return lease->owner;
-}
-
 std::vector<std::string> FolderLeases::TakeLost() {
   MutexLock lock(&mutex_);
   return std::exchange(lost_, {});

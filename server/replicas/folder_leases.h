@@ -34,8 +34,8 @@ struct LeaseOptions {
   std::chrono::milliseconds adoption_delay() const { return duration * 4 / 3; }
 };
 
-// Thread-safe. Holds(), Epoch() and home() do not block; the other functions send requests. Errors
-// are those of S3Objects, where ABORTED means that another daemon owns the folder.
+// Thread-safe. Epoch(), LeaseOf(), home() and folders() do not block; the other functions send
+// requests. Errors are those of S3Objects, where ABORTED means that another daemon owns the folder.
 class FolderLeases {
  public:
   // `objects` outlives the leases.
@@ -71,8 +71,8 @@ class FolderLeases {
   // Returns the epoch of an owned folder. ABORTED if the folder is not owned. UNAVAILABLE if the
   // last successful renewal is too long ago.
   absl::StatusOr<int64_t> Epoch(const std::string& folder) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the owner of another daemon's folder at the last Scan().
-  std::optional<std::string> OwnerOf(const std::string& folder) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the lease of another process's folder at the last Scan().
+  std::optional<Lease> LeaseOf(const std::string& folder) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -100,8 +100,6 @@ class FolderLeases {
   absl::Status Acquire(const std::string& folder, int64_t epoch, const S3Condition& condition)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RenewOne(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the lease of another process's folder at the last Scan().
-  std::optional<Lease> LeaseOf(const std::string& folder) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the tags of the leases that a process with the name of this daemon holds.
   std::map<std::string, std::string> HeldByNamesake() const ABSL_LOCKS_EXCLUDED(mutex_);
 

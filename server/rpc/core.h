@@ -22,6 +22,7 @@
 #include "server/net/transfer_watch.h"
 #include "server/observability/calls/call_observer.h"
 #include "server/observability/metrics/metrics.h"
+#include "server/replicas/folder_homes.h"
 #include "server/rpc/call_registry.h"
 
 namespace crout {
@@ -63,6 +64,8 @@ struct ServerCore {
   MemoryBudget& refused_memory;
   // Identities that may call; null if every caller has all roles and may use every tenant.
   const IdentityReloader* identities;
+  // Homes of the factors of a shared store; null if no other daemon shares it.
+  FolderHomes* homes;
   // Releases the resources of calls that ended before they had a device, and resumes calls that
   // waited for another call. Each device has other threads for work that may wait for the device
   // (DeviceSlot::releasing).

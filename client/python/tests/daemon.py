@@ -36,11 +36,17 @@ class Server:
         directory: Path,
         *flags: str,
         listen: str = "127.0.0.1:0",
+        metrics_listen: str = "127.0.0.1:0",
         cores: Iterable[int] | None = None,
     ) -> None:
         self.log = directory / "croutd.log"
         self._log = self.log.open("ab")
-        self._arguments = [program, f"--listen={listen}", "--metrics-listen=127.0.0.1:0", "--devices=host"]
+        self._arguments = [
+            program,
+            f"--listen={listen}",
+            f"--metrics-listen={metrics_listen}",
+            "--devices=host",
+        ]
         self._arguments += ["--state-dir=none", "--drain-grace=0s", *flags]
         self._cores = cores
         self.start()
@@ -73,11 +79,15 @@ class Server:
         self._process.terminate()
         self._await_end()
 
+    def kill(self) -> None:
+        """Kill the daemon. It can be started again."""
+        self._process.kill()
+        self._await_end()
+
     def kill_and_start(self) -> tuple[float, float]:
         """Kill the daemon and start it again. Return the times before and after."""
         begin = time.monotonic()
-        self._process.kill()
-        self._await_end()
+        self.kill()
         self.start()
         return begin, time.monotonic()
 

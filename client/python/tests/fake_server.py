@@ -10,7 +10,9 @@ from google.protobuf.duration_pb2 import Duration
 
 
 class FakeServer(grpc.GenericRpcHandler):
-    """Answers calls in sequence with `replies`. Each reply is a list of messages or a status.
+    """Answers calls in sequence with `replies`.
+
+    Each reply is a list of messages, a status or a `WithTrailers`.
 
     Attributes
     ----------
@@ -47,6 +49,9 @@ class FakeServer(grpc.GenericRpcHandler):
             self.requests.append(received)
             self.metadata.append(dict(context.invocation_metadata()))
             reply = self._replies.pop(0)
+        if isinstance(reply, WithTrailers):
+            context.set_trailing_metadata(reply.trailers)
+            reply = reply.messages
         if isinstance(reply, Status):
             reply.end(context)
         yield from reply
@@ -65,12 +70,22 @@ class Silence:
         return iter([])
 
 
+class WithTrailers:
+    """A list of messages, and trailing metadata."""
+
+    def __init__(self, messages, *trailers):
+        self.messages, self.trailers = messages, trailers
+
+
 class Status:
-    def __init__(self, code, message="no", *, details=b""):
-        self._code, self._message, self._details = code, message, details
+    """A status, with its details and other trailing metadata."""
+
+    def __init__(self, code, message="no", *trailers, details=b""):
+        self._code, self._message = code, message
+        self._trailers = [("grpc-status-details-bin", details), *trailers]
 
     def end(self, context):
-        context.set_trailing_metadata([("grpc-status-details-bin", self._details)])
+        context.set_trailing_metadata(self._trailers)
         context.abort(self._code, self._message)
 
 

@@ -242,6 +242,12 @@ absl::Status FactorCache::Release(std::string_view tenant, const Handle& handle)
   return absl::OkStatus();
 }
 
+std::string FactorCache::FolderOf(const Handle& handle) const {
+  MutexLock lock(&store_.mutex());
+  const Entry* const entry = handles_.Find(handle);
+  return entry == nullptr ? std::string() : entry->folder;
+}
+
 absl::StatusOr<DeviceSlot*> FactorCache::SlotOf(std::string_view tenant,
                                                 const Handle& handle) const {
   const absl::Time now = WallNow();

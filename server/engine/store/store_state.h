@@ -5,9 +5,17 @@
 #define CROUT_SERVER_ENGINE_STORE_STORE_STATE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace crout {
+
+// Folders of a store that several daemons share.
+struct FolderCounts {
+  int64_t owned = 0;
+  int64_t adopted = 0;  // from other daemons, since the start of the process
+  int64_t lost = 0;     // to other daemons, since the start of the process
+};
 
 struct StoreState {
   int64_t limit_bytes = 0;
@@ -20,7 +28,8 @@ struct StoreState {
   int64_t written_bytes = 0;  // size of completed files
   int64_t read_bytes = 0;     // size of parts
   int64_t failed_writes = 0;
-  int64_t failed_reads = 0;  // damaged files do not count
+  int64_t failed_reads = 0;                            // damaged files do not count
+  std::optional<FolderCounts> folders = std::nullopt;  // unset: no other daemon shares the store
 };
 
 }  // namespace crout

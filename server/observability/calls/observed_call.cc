@@ -10,8 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "server/engine/cache/handle.h"
-
 namespace crout {
 namespace {
 
@@ -38,8 +36,11 @@ void ObservedCall::BeginStep() {
   in_step = true;
 }
 
-void ObservedCall::SetHandle(std::string_view handle) {
-  if (Handle::Parse(handle)) handle_prefix = handle.substr(0, kHandlePrefix);
+void ObservedCall::SetHandle(std::string_view text) {
+  const std::optional<Handle> parsed = Handle::Parse(text);
+  if (!parsed) return;
+  handle = parsed;
+  handle_prefix = text.substr(0, kHandlePrefix);
 }
 
 std::array<double, kJobPhaseNames.size()> PhasesOf(const CallTimings& timings) {

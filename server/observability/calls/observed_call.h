@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "server/engine/cache/handle.h"
 #include "server/engine/request.h"
 #include "server/observability/metrics/labels.h"
 #include "server/observability/trace/trace_exporter.h"
@@ -30,9 +31,9 @@ struct ObservedCall {
   // Starts a step, which becomes the current step.
   void BeginStep();
 
-  // Records a prefix of the factor's handle for the log. The prefix is long enough to find the
-  // factor in a list and too short to use as a handle. No effect if `handle` is malformed.
-  void SetHandle(std::string_view handle);
+  // Records the factor's handle, and its prefix for the log. The prefix is long enough to find the
+  // factor in a list and too short to use as a handle. No effect if `text` is malformed.
+  void SetHandle(std::string_view text);
 
   const uint64_t id;
   const Method method;
@@ -41,11 +42,12 @@ struct ObservedCall {
   const std::optional<TraceContext> trace;
   absl::Status status;
   std::string tenant;
-  std::string identity;       // the caller's; empty without authentication
-  bool audited = false;       // an audit line is due if the caller has an identity
-  std::string request_id;     // the caller's; empty if none was sent
-  std::string handle_prefix;  // empty: the call concerned no factor
-  std::string algorithm;      // the method or solver that ran
+  std::string identity;          // the caller's; empty without authentication
+  bool audited = false;          // an audit line is due if the caller has an identity
+  std::string request_id;        // the caller's; empty if none was sent
+  std::optional<Handle> handle;  // secret: gives access to the factor
+  std::string handle_prefix;     // empty: the call concerned no factor
+  std::string algorithm;         // the method or solver that ran
   std::string device;
   int64_t n = -1;               // matrix order; -1: unknown
   uint64_t received_bytes = 0;  // bytes of stream messages; unary requests are not counted

@@ -32,7 +32,7 @@ prometheus::MetricFamily StoreFamily(const char* name, const char* help,
 
 std::vector<prometheus::MetricFamily> StoreFamilies(const StoreState& state) {
   using enum prometheus::MetricType;
-  return {
+  std::vector<prometheus::MetricFamily> families = {
       StoreFamily("crout_store_bytes", "Bytes of all files of the store, and their limit.", Gauge,
                   "kind", {{"limit", state.limit_bytes}, {"used", state.used_bytes}}),
       StoreFamily("crout_store_degraded",
@@ -50,6 +50,16 @@ std::vector<prometheus::MetricFamily> StoreFamilies(const StoreState& state) {
                   Counter, "operation",
                   {{"write", state.failed_writes}, {"read", state.failed_reads}}),
   };
+  if (!state.folders) return families;
+  families.push_back(StoreFamily("crout_store_folders",
+                                 "Folders of the bucket that the server owns.", Gauge, nullptr,
+                                 {{"", state.folders->owned}}));
+  families.push_back(StoreFamily(
+      "crout_store_folder_changes_total",
+      "Folders that the server adopted from another server, or lost to "
+      "one.",
+      Counter, "change", {{"adopted", state.folders->adopted}, {"lost", state.folders->lost}}));
+  return families;
 }
 
 }  // namespace crout

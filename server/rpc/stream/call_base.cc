@@ -120,6 +120,7 @@ absl::Status CallBase::Enter() {
   entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(caller_.Admit(core_, *context_, observed_));
+  CROUT_RETURN_IF_ERROR(replica_.Begin(core_, *context_));
   const Caller& caller = caller_.caller();
   tenant_ = observed_.tenant = caller.tenant;
   priority_ = caller.priority;
@@ -304,13 +305,15 @@ absl::Status CallBase::WithLostDevice(absl::Status status) const {
 
 void CallBase::Answer(absl::Status status) {
   if (writer_.closed() && !end_.ok()) return;
-  end_ = WithMessagePath(WithLostDevice(std::move(status)));
+  end_ = replica_.Explain(core_, WithMessagePath(WithLostDevice(std::move(status))));
   writer_.Close();
   end_time_ = SteadyNow();
 }
 
 grpc::Status CallBase::EndStatus() {
   try {
+    const std::string replica = replica_.ReplyValue(core_, observed_.handle);
+    if (!replica.empty()) context_->AddTrailingMetadata("crout-replica", replica);
     return ToGrpcStatus(end_, context_);
   } catch (const std::bad_alloc&) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, ""};

@@ -30,6 +30,7 @@
 #include "server/engine/scheduling/job_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
 #include "server/rpc/call_registry.h"
+#include "server/rpc/call_replica.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/stream_message.h"
@@ -402,6 +403,7 @@ class CallBase : public LiveCall,
 
   ConnectionCalls::Entry connection_entry_ ABSL_GUARDED_BY(mutex_);
   CallerCheck caller_ ABSL_GUARDED_BY(mutex_);
+  CallReplica replica_ ABSL_GUARDED_BY(mutex_);
   ReplyWriter writer_ ABSL_GUARDED_BY(mutex_);
   JobTicket ticket_ ABSL_GUARDED_BY(mutex_);
   std::optional<RunningJob> running_ ABSL_GUARDED_BY(mutex_);

@@ -16,9 +16,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
-import ssl
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,14 +25,10 @@ import unittest
 import crout
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "tests/e2e/monitoring"), str(ROOT / "client/python/tests")]
-from daemon import Daemon, eventually  # noqa: E402
-from prometheus_server import free_port  # noqa: E402
+from proxies import PROGRAMS, TIMEOUT, Proxy, make_certificates  # also finds the modules of the client's tests
+from daemon import Daemon  # isort: skip
 
 SILENCE = float(os.environ.get("CROUT_SILENCE", 3))
-TIMEOUT = 300  # seconds
-CONFIGURATIONS = ROOT / "deploy" / "proxies"
 CROUTD_TEST = None
 
 
@@ -44,61 +37,20 @@ def scaled(seconds):
     return f"{round(seconds * SILENCE / 70 * 1000)}ms"
 
 
-class Proxy:
-    """A proxy in front of a daemon, on a free port of 127.0.0.1."""
-
-    def __init__(self, program, directory, daemon, certificates, plain):
-        self.name = f"{program}{' (plain)' if plain else ''}"
-        self.port = free_port()
-        self._log = directory / "log"
-        configuration = directory / "configuration"
-        text = getattr(self, f"_{program}")(directory, plain)
-        for old, new in (("127.0.0.1:50051", daemon.address), ("/etc/crout/tls", str(certificates)),
-                         ("check port 9464", f"check port {daemon.metrics_address.split(':')[1]}")):
-            text = text.replace(old, new)
-        configuration.write_text(text)
-        command = {"nginx": ["nginx", "-e", str(self._log), "-p", str(directory), "-c"],
-                   "haproxy": ["haproxy", "-db", "-f"]}[program]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen([*command, str(configuration)], stdout=log, stderr=log)
-        context = ssl.create_default_context(cafile=certificates / "ca.crt")
-        context.set_alpn_protocols(["h2"])
-
-        def serves():
-            if self._process.poll() is not None:
-                raise AssertionError(f"{self.name} ended: {self._log.read_text()}")
-            try:
-                with (socket.create_connection(("127.0.0.1", self.port)) as connection,
-                      context.wrap_socket(connection, server_hostname="localhost") as encrypted):
-                    return encrypted.selected_alpn_protocol() == "h2"
-            except ConnectionRefusedError:
-                return False
-
-        assert eventually(serves), self._log.read_text()
-
-    def _nginx(self, directory, plain):
-        """The configuration within a main one that has the time-outs of nginx as defaults."""
-        text = (CONFIGURATIONS / "nginx.conf").read_text().replace("listen 443 ", f"listen 127.0.0.1:{self.port} ")
+def run_proxy(program, directory, daemon, certificates, plain):
+    """Runs a proxy in front of a daemon."""
+    def edit(text):
+        text = text.replace("127.0.0.1:50051", daemon.address)
+        text = text.replace("check port 9464", f"check port {daemon.metrics_address.split(':')[1]}")
         if plain:
             text = re.sub(r"^ .*# tuned\n", "", text, flags=re.M)
-        names = ("client_body_timeout", "grpc_read_timeout", "grpc_send_timeout")
-        defaults = "".join(f"{name} {scaled(60)};\n" for name in names)
-        paths = "".join(f"{name}_temp_path {directory};\n"
-                        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-        return (f"daemon off; pid {directory}/pid; worker_processes 2;\nevents {{}}\n"
-                f"http {{\naccess_log off;\n{paths}{defaults}{text}}}\n")
-
-    def _haproxy(self, _, plain):
-        text = (CONFIGURATIONS / "haproxy.cfg").read_text().replace("bind :443", f"bind 127.0.0.1:{self.port}")
-        if plain:
             text = re.sub(r"timeout (client|server) 2h", rf"timeout \1 {scaled(50)}", text)
-        if os.getuid() != 0:
-            text = re.sub(r"^ *(chroot|user|group) .*\n", "", text, flags=re.M)
         return text
 
-    def stop(self):
-        self._process.terminate()
-        self._process.wait(TIMEOUT)
+    file = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}[program]
+    names = ("client_body_timeout", "grpc_read_timeout", "grpc_send_timeout")
+    return Proxy(program, directory, certificates, file, edit, name=f"{program}{' (plain)' if plain else ''}",
+                 defaults="".join(f"{name} {scaled(60)};\n" for name in names))
 
 
 class ProxiesTest(unittest.TestCase):
@@ -106,20 +58,18 @@ class ProxiesTest(unittest.TestCase):
     def setUpClass(cls):
         cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         certificates = cls.directory / "tls"
-        subprocess.run([ROOT / "deploy/tls/make-certificates.sh", certificates, "localhost", "127.0.0.1"],
-                       check=True, capture_output=True)
-        (certificates / "server.pem").write_text(
-            (certificates / "server.crt").read_text() + (certificates / "server.key").read_text())
+        make_certificates(certificates)
         cls.ca = certificates / "ca.crt"
         # Each held call occupies a stream.
         cls.daemon = Daemon(CROUTD_TEST, cls.directory, "--streams=8", "--batching=off", "--trusted-proxies=127.0.0.1")
         cls.addClassCleanup(cls.daemon.stop)
         cls.proxies = {}
-        for program in ("nginx", "haproxy"):
+        for program in PROGRAMS:
             for plain in (False, True):
                 directory = cls.directory / f"{program}{plain}"
                 directory.mkdir()
-                cls.proxies[program, plain] = proxy = Proxy(program, directory, cls.daemon, certificates, plain)
+                cls.proxies[program, plain] = proxy = run_proxy(
+                    program, directory, cls.daemon, certificates, plain)
                 cls.addClassCleanup(proxy.stop)
 
     def client(self, proxy):
@@ -184,7 +134,7 @@ class ProxiesTest(unittest.TestCase):
 
 if __name__ == "__main__":
     CROUTD_TEST = os.path.abspath(sys.argv.pop(1))
-    if missing := [program for program in ("nginx", "haproxy") if not shutil.which(program)]:
+    if missing := [program for program in PROGRAMS if not shutil.which(program)]:
         print(f"skipped: requires {missing}")
         sys.exit(77)
     unittest.main()

@@ -46,7 +46,7 @@ TEST(S3LeasesTest, AReleasedFolderIsAdopted) {
   ASSERT_OK_AND_ASSIGN(auto b, OpenStore("b"));
   // The tags of a list are those of single objects, so that an unchanged lease is not read again.
   EXPECT_THAT(*b->leases().Scan(), IsEmpty());
-  EXPECT_EQ(b->leases().OwnerOf(folder), "a");
+  EXPECT_EQ(b->leases().LeaseOf(folder)->owner, "a");
   a->leases().Renew();
   EXPECT_TRUE(a->Holds(folder));
   a.reset();

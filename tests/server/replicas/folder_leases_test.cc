@@ -101,7 +101,7 @@ TEST_F(FolderLeasesTest, AnotherDaemonAdoptsAfter20Seconds) {
   ASSERT_OK(b.leases.Begin());
   const std::string folder = a.leases.home();
   EXPECT_THAT(b.AdoptAll(), IsEmpty());
-  EXPECT_EQ(b.leases.OwnerOf(folder), "a");
+  EXPECT_EQ(b.leases.LeaseOf(folder)->owner, "a");
   failpoints_.Advance(absl::Seconds(12));
   a.leases.Renew();
   a.connection->down = true;
@@ -122,7 +122,7 @@ TEST_F(FolderLeasesTest, AnotherDaemonAdoptsAfter20Seconds) {
   EXPECT_NE(a.leases.home(), folder);
   EXPECT_OK(a.Check(a.leases.home()));
   ASSERT_OK(a.leases.Scan());
-  EXPECT_EQ(a.leases.OwnerOf(folder), "b");
+  EXPECT_EQ(a.leases.LeaseOf(folder)->owner, "b");
 }
 
 TEST_F(FolderLeasesTest, AReleasedFolderIsAdoptedAtOnceByOneDaemon) {

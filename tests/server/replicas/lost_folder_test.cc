@@ -84,6 +84,8 @@ TEST_F(LostFolderTest, ALostFolderTakesItsStoredFactors) {
   ASSERT_OK_AND_ASSIGN(const Handle durable, TryPut(true));
   ASSERT_OK_AND_ASSIGN(const Handle other, TryPut(false));
   const std::string folder = files_->home();
+  EXPECT_EQ(cache_->FolderOf(durable), folder);
+  EXPECT_EQ(cache_->FolderOf(other), folder);
   connection_->down = true;
   const auto second = Connect("b", std::make_shared<testing::Connection>());
   Advance(kToAdoption);
@@ -100,6 +102,8 @@ TEST_F(LostFolderTest, ALostFolderTakesItsStoredFactors) {
   EXPECT_EQ(ReasonGone(durable), kReasonServerRestarted);
   EXPECT_EQ(Metric("crout_cache_evictions_total{reason=\"moved\",tier=\"device\"}"), 1);
   EXPECT_OK(Touch(other));
+  EXPECT_EQ(cache_->FolderOf(durable), "");
+  EXPECT_EQ(cache_->FolderOf(other), files_->home());
   EXPECT_EQ(files_->budget().reserved(), 0u);
   EXPECT_EQ(files_->state().unusable, 0);
   ASSERT_OK_AND_ASSIGN(const ObjectList list, second->List(folder));

@@ -13,6 +13,7 @@ import grpc.aio
 from crout._call import Call, Reply, RoundCall, RoundReply
 from crout._memory import Loan, Memory
 from crout._progress import ProgressReport
+from crout._replicas import Replicas
 from crout._settings import credentials
 from crout._transport import (
     CLOSE_SECONDS,
@@ -34,6 +35,7 @@ class AsyncTransport:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._metadata = server.metadata()
+        self.replicas = Replicas()
         self.memory = Memory(server.address)
         self._channel: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None  # event loop of the channel
@@ -52,10 +54,14 @@ class AsyncTransport:
         """The server of the connection."""
         return self._server
 
-    def start(self, path: str) -> Any:
+    def start(self, path: str, handle: str) -> Any:
         """Like `Transport.start`, for messages that are written one by one."""
         self._open()
-        return self._channel.stream_stream(path)(metadata=self._metadata)
+        return self._channel.stream_stream(path)(metadata=self.metadata(handle))
+
+    def metadata(self, handle: str) -> list[tuple[str, str]]:
+        """See `Transport.metadata`."""
+        return self._metadata + self.replicas.metadata(handle)
 
     async def run(self, call: Call[T]) -> T:
         """See `Transport.run`."""
@@ -117,10 +123,12 @@ class AsyncTransport:
     ) -> None:
         first, several = first_two(iter(outgoing))
         path = SERVICE + call.method
-        options = {"timeout": timeout, "metadata": self._metadata}
+        options = {"timeout": timeout, "metadata": self.metadata(call.handle)}
         try:
             if call.unary:
-                reply.feed(await self._channel.unary_unary(path)(first, **options))
+                running = self._channel.unary_unary(path)(first, **options)
+                reply.feed(await running)
+                self.replicas.learn(call.handle, await running.trailing_metadata())
                 return
             # On the wire a stream of one message equals a unary call.
             running = (
@@ -130,6 +138,7 @@ class AsyncTransport:
             )
             outgoing.cancel = running.cancel
             await self._receive(running, reply, report)
+            self.replicas.learn(reply.handle or call.handle, await running.trailing_metadata())
         except asyncio.CancelledError:
             if outgoing.error is not None:  # this error cancelled the call, not the caller
                 raise outgoing.error from None
@@ -137,6 +146,7 @@ class AsyncTransport:
                 raise closed_error() from None
             raise
         except grpc.RpcError as status:
+            self.replicas.learn(reply.handle or call.handle, status.trailing_metadata())
             raise self._server.error(status) from None
 
     async def _receive(self, running: Any, reply: Reply[T], report: ProgressReport) -> None:
@@ -157,6 +167,7 @@ class AsyncRounds:
         self._transport = transport
         self._path = SERVICE + method
         self._running: Any = None
+        self._handle = ""  # handle of the last factor
 
     async def exchange(self, call: RoundCall[T]) -> T:
         """See `Rounds.exchange`."""
@@ -166,6 +177,7 @@ class AsyncRounds:
                 await asyncio.wait_for(
                     self._exchange(call, reply, report), self._transport.server.time_limit(call)
                 )
+                self._handle = reply.handle
                 return reply.finish()
             except asyncio.TimeoutError:
                 raise DeadlineExceeded(
@@ -173,6 +185,7 @@ class AsyncRounds:
                     code="DEADLINE_EXCEEDED",
                 ) from None
             except grpc.RpcError as status:
+                self._transport.replicas.learn(reply.handle or call.handle, status.trailing_metadata())
                 raise self._transport.server.error(status) from None
 
     async def close(self) -> None:
@@ -182,12 +195,14 @@ class AsyncRounds:
         with contextlib.suppress(grpc.RpcError, asyncio.TimeoutError, asyncio.InvalidStateError):
             await self._running.done_writing()
             await asyncio.wait_for(self._running.read(), CLOSE_SECONDS)
+            trailers = await asyncio.wait_for(self._running.trailing_metadata(), CLOSE_SECONDS)
+            self._transport.replicas.learn(self._handle, trailers)
         self._running.cancel()
         self._running = None
 
     async def _exchange(self, call: RoundCall[T], reply: RoundReply[T], report: ProgressReport) -> None:
         if self._running is None:
-            self._running = self._transport.start(self._path)
+            self._running = self._transport.start(self._path, call.handle)
         with await self._transport.borrow(call) as loan:
             reply.shared_memory = loan.reply
             await self._send_and_receive(call, loan, reply, report)

@@ -139,6 +139,7 @@ def refactorize(record: BatchRecord, matrices: Any, **options: Any) -> Call[Batc
         lambda: BatchFactorReply(service.RefactorizeResponse, batch.shapes),
         RetryClass.REFUSED_ONLY,
         ((DATA, batch.payload.open),),
+        handle=header.handle,
         **call_options(**call),
     )
 
@@ -248,6 +249,7 @@ def solve(
         service.SolveRequest(header=header).SerializeToString(),
         lambda: sides.reply(service.SolveResponse),
         payloads=((DATA, sides.payload.open),),
+        handle=header.handle,
         **call_options(**call),
     )
 
@@ -297,4 +299,6 @@ def get_members(record: BatchRecord, first: int, count: int) -> Call[list[Member
     shapes = record.shapes[first : first + count]
     dtype = record.factor.dtype.newbyteorder("<")
     request = service.GetFactorsRequest(handle=record.factor.handle, first=first, count=count)
-    return Call("GetFactors", request.SerializeToString(), lambda: MembersReply(shapes, dtype))
+    return Call(
+        "GetFactors", request.SerializeToString(), lambda: MembersReply(shapes, dtype), handle=request.handle
+    )

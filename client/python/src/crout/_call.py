@@ -15,6 +15,7 @@ from crout import _wire
 from crout._memory import Loan, Range
 from crout._payload import CHUNK, Bytes, Opener
 from crout._progress import ProgressCallback
+from crout._replicas import OTHER_REPLICA
 from crout.errors import CroutError, Singular
 from crout.records import FactorRecord
 
@@ -33,7 +34,7 @@ class RetryClass(enum.Enum):
     """Effect of a second attempt."""
 
     # A second attempt could repeat the effect. The call is retried only if the server refused it before any
-    # effect: RESOURCE_EXHAUSTED or ABORTED with the server's delay.
+    # effect: RESOURCE_EXHAUSTED or ABORTED with the server's delay, or OTHER_REPLICA.
     REFUSED_ONLY = enum.auto()
     # A second attempt is safe: it only reads, or a request_id makes it idempotent. The call is also retried
     # after UNAVAILABLE.
@@ -49,6 +50,8 @@ class RetryPolicy:
 
     The delay before a retry is the server's, if it sent one; up to 20 % of jitter is added. Otherwise it is
     between 50 % and 100 % of an exponential backoff.
+
+    If another server has the factor of the call, the first retry has no delay.
 
     A client that has reached its server waits for a restart of the server: a call that is safe to repeat is
     retried beyond `max_attempts` until `restart` seconds have passed since its first UNAVAILABLE.
@@ -86,6 +89,11 @@ class Reply(abc.ABC, Generic[T_co]):
     def repeatable(self) -> bool:
         """Whether another attempt is possible; false after the input was overwritten."""
         return True
+
+    @property
+    def handle(self) -> str:
+        """The handle of the factor that arrived; "" if there is none."""
+        return "" if self._factor is None else self._factor.handle
 
     @abc.abstractmethod
     def feed(self, message: bytes) -> Any | None:
@@ -138,6 +146,8 @@ class Call(Generic[T]):
         Receives progress; True shows a progress bar.
     file : str
         Path of the matrix, for errors; "" if the matrix is an array.
+    handle : str
+        The handle in `first`; "" if there is none.
     """
 
     method: str
@@ -151,6 +161,7 @@ class Call(Generic[T]):
     timeout: float | None = None
     progress: ProgressCallback | bool = False
     file: str = ""
+    handle: str = ""
 
     @property
     def bytes_total(self) -> int:
@@ -223,6 +234,7 @@ class Attempts:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._made = 0
         self._restarted_by: float | None = None  # set by the first UNAVAILABLE
+        self._redirected = False  # whether a retry went to the server of the factor
 
     def begin(self) -> float | None:
         """Count an attempt. Returns the seconds until the deadline; None for no limit."""
@@ -240,12 +252,21 @@ class Attempts:
             self._restarted_by = time.monotonic() + self._policy.restart
         if not repeatable or not self._may_retry(error):
             raise error
+        if self._redirects(error):
+            return 0.0
         if self._made >= self._policy.max_attempts and not (reached and self._restarting(error)):
             raise error
         delay = self._delay(error.retry_delay)
         if self._deadline is not None and time.monotonic() + delay >= self._deadline:
             raise error
         return delay
+
+    def _redirects(self, error: CroutError) -> bool:
+        """Whether this is the first refusal by a server that does not have the factor."""
+        if self._redirected or error.reason != OTHER_REPLICA or error.retry_delay is not None:
+            return False
+        self._redirected = self._policy.max_attempts > 1
+        return self._redirected
 
     def _restarting(self, error: CroutError) -> bool:
         """Whether the server may be restarting, so that the number of attempts is not limited."""
@@ -256,7 +277,9 @@ class Attempts:
     def _may_retry(self, error: CroutError) -> bool:
         if error.code in ("RESOURCE_EXHAUSTED", "ABORTED"):
             return error.retry_delay is not None
-        return error.code == "UNAVAILABLE" and self._retry is RetryClass.IDEMPOTENT
+        if error.code != "UNAVAILABLE":
+            return False
+        return self._retry is RetryClass.IDEMPOTENT or error.reason == OTHER_REPLICA
 
     def _delay(self, server_delay: float | None) -> float:
         """Return a random delay, so that clients that were refused together do not retry together."""

@@ -97,7 +97,9 @@ def get_factors(record: FactorRecord) -> Call[PackedFactors]:
     if record.sparse is not None:
         raise InvalidRequest("the factor is sparse: use to_sparse_lu()")
     request = service.GetFactorsRequest(handle=record.handle, include_ipiv=True)
-    return Call("GetFactors", request.SerializeToString(), lambda: FactorsReply(record.n))
+    return Call(
+        "GetFactors", request.SerializeToString(), lambda: FactorsReply(record.n), handle=request.handle
+    )
 
 
 def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
@@ -107,7 +109,9 @@ def get_sparse_factors(record: FactorRecord) -> Call[SparseFactors]:
     if record.sparse is None:
         raise InvalidRequest("the factor is dense: use to_lu()")
     request = service.GetFactorsRequest(handle=record.handle, take_sparse=True)
-    return Call("GetFactors", request.SerializeToString(), lambda: SparseFactorsReply(record.n))
+    return Call(
+        "GetFactors", request.SerializeToString(), lambda: SparseFactorsReply(record.n), handle=request.handle
+    )
 
 
 def estimate_again(handle: str, **options: Any) -> Call[Estimate]:
@@ -140,7 +144,14 @@ def server_info() -> Call[ServerInfo]:
 def _unary(
     method: str, request: Any, response: Any, make: Any, retry: RetryClass = RetryClass.IDEMPOTENT
 ) -> Call[Any]:
-    return Call(method, request.SerializeToString(), lambda: UnaryReply(response, make), retry, unary=True)
+    return Call(
+        method,
+        request.SerializeToString(),
+        lambda: UnaryReply(response, make),
+        retry,
+        unary=True,
+        handle=getattr(request, "handle", ""),
+    )
 
 
 class UnaryReply(Reply[T]):

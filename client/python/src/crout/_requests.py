@@ -121,6 +121,7 @@ def refactorize(record: FactorRecord, A: Any, **options: Any) -> Call[FactorReco
         RetryClass.REFUSED_ONLY,
         ((DATA, payload.open),),
         file=_payload.path_of(A),
+        handle=header.handle,
         **call_options(**call),
     )
 
@@ -216,6 +217,7 @@ def solve(record: FactorRecord, b: Any, quiet: bool = False, **options: Any) -> 
         ),
         payloads=((DATA, rhs.payload.open),),
         reply_bytes=rhs.nbytes,
+        handle=header.handle,
         **call_options(**call),
     )
 

@@ -23,6 +23,7 @@ from crout._call import Attempts, Call, Reply, RetryPolicy, RoundCall, RoundRepl
 from crout._diagnostics import error_from
 from crout._memory import Loan, Memory
 from crout._progress import ProgressBar, ProgressReport
+from crout._replicas import Replicas
 from crout._settings import Priority, Tls, Token, credentials
 from crout.errors import Cancelled, CroutError, DeadlineExceeded, ProtocolError
 
@@ -153,6 +154,7 @@ class Transport:
         self._closed = False
         self._reached = False  # whether the server has answered
         self._metadata = server.metadata()
+        self.replicas = Replicas()
         self.memory = Memory(server.address)
         options = [*server.channel_options(), _SINGLE_THREADED]
         self._channel = (
@@ -172,9 +174,13 @@ class Transport:
         """The server of the connection."""
         return self._server
 
-    def start(self, path: str, messages: Iterator[bytes]) -> Any:
+    def start(self, path: str, messages: Iterator[bytes], handle: str) -> Any:
         """Start a bidirectional stream without a deadline. Raises ValueError if the channel is closed."""
-        return self._channel.stream_stream(path)(messages, metadata=self._metadata)
+        return self._channel.stream_stream(path)(messages, metadata=self.metadata(handle))
+
+    def metadata(self, handle: str) -> list[tuple[str, str]]:
+        """Return the metadata of a call on `handle`."""
+        return self._metadata + self.replicas.metadata(handle)
 
     def failure(self, status: Any) -> CroutError:
         """Make the exception for the status with which gRPC ended a call."""
@@ -208,6 +214,7 @@ class Transport:
                 self._exchange(call, outgoing, reply, report, timeout)
             return
         except grpc.RpcError as status:
+            self.replicas.learn(reply.handle or call.handle, status.trailing_metadata())
             failure = (outgoing and outgoing.error) or self.failure(status)
         except ValueError as error:  # raised by gRPC for a closed channel
             failure = _closed(error)
@@ -223,9 +230,11 @@ class Transport:
     ) -> None:
         first, several = first_two(iter(outgoing))
         path = SERVICE + call.method
-        options = {"timeout": timeout, "metadata": self._metadata}
+        options = {"timeout": timeout, "metadata": self.metadata(call.handle)}
         if call.unary:
-            reply.feed(self._channel.unary_unary(path)(first, **options))
+            response, ended = self._channel.unary_unary(path).with_call(first, **options)
+            self.replicas.learn(call.handle, ended.trailing_metadata())
+            reply.feed(response)
             return
         # On the wire a stream of one message equals a unary call.
         running = (
@@ -239,6 +248,7 @@ class Transport:
                 phase = reply.feed(message)
                 if phase is not None:
                     report.on_phase(phase)
+            self.replicas.learn(reply.handle or call.handle, running.trailing_metadata())
         # Stop the server's work after Ctrl-C, an invalid reply, or an exception of a callback.
         except BaseException as error:
             running.cancel()
@@ -261,6 +271,7 @@ class Rounds:
         self._path = SERVICE + method
         self._rounds: queue.SimpleQueue[Outgoing | None] = queue.SimpleQueue()
         self._running: Any = None
+        self._handle = ""  # handle of the last factor
 
     def exchange(self, call: RoundCall[T]) -> T:
         """Run one round: send the messages of `call` and return its result. Raises CroutError."""
@@ -271,13 +282,15 @@ class Rounds:
             outgoing: Outgoing | None = None
             try:
                 if self._running is None:  # must exist before the timeout starts, because it cancels the call
-                    self._running = self._transport.start(self._path, self._messages())
+                    self._running = self._transport.start(self._path, self._messages(), call.handle)
                 with deadline, self._transport.memory.borrow(call.payloads, call.reply_bytes) as loan:
                     outgoing = Outgoing(call, loan, report)
                     reply.shared_memory = loan.reply
                     self._exchange(outgoing, reply, report)
+                self._handle = reply.handle
                 return reply.finish()
             except grpc.RpcError as status:
+                self._transport.replicas.learn(reply.handle or call.handle, status.trailing_metadata())
                 failure = (outgoing and outgoing.error) or self._transport.failure(status)
                 if deadline.passed and isinstance(failure, Cancelled):
                     failure = DeadlineExceeded(
@@ -302,8 +315,8 @@ class Rounds:
             return True
         ended = threading.Event()
         # gRPC does not accept a callback for a call that has ended.
-        if self._running.add_callback(ended.set):
-            ended.wait(CLOSE_SECONDS)
+        if not self._running.add_callback(ended.set) or ended.wait(CLOSE_SECONDS):
+            self._transport.replicas.learn(self._handle, self._running.trailing_metadata())
         self._cancel()
         self._running = None
         return True

@@ -229,6 +229,7 @@ class Series:
             lambda: StepReply(self, rhs.target(), shape),
             payloads=tuple(payloads),
             reply_bytes=rhs.nbytes,
+            handle=header.handle,
             **self._call,
         )
         self._header = None

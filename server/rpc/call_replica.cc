@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/rpc/call_replica.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/engine/error.h"
+#include "server/replicas/lease.h"
+#include "server/rpc/codec/status.h"
+
+namespace crout {
+namespace {
+
+constexpr char kMetadata[] = "crout-replica";
+
+// A guess: an adoption takes a few seconds, and the lease of a killed daemon ends later.
+constexpr double kRetrySeconds = 1;
+
+bool IsUnknownHandle(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return false;
+  const std::optional<std::string> reason = ReasonOf(status);
+  return reason == kReasonHandleUnknown || reason == kReasonServerRestarted;
+}
+
+absl::Status Other(const std::string& message) {
+  return WithReason(absl::UnavailableError(message), kReasonOtherReplica);
+}
+
+}  // namespace
+
+absl::Status CallReplica::Begin(const ServerCore& core, const grpc::ServerContextBase& context) {
+  if (core.homes == nullptr) return absl::OkStatus();
+  const auto [found, end] = context.client_metadata().equal_range(kMetadata);
+  if (found == end) return absl::OkStatus();
+  const std::string_view value(found->second.data(), found->second.size());
+  const size_t dot = value.find('.');
+  if (std::next(found) != end || dot == std::string_view::npos ||
+      !IsReplicaName(value.substr(0, dot)) || !IsFolderName(value.substr(dot + 1))) {
+    return BadMessageField(
+        kMetadata, "metadata must be one value NAME.FOLDER, as the reply with the handle had it");
+  }
+  name_ = value.substr(0, dot);
+  folder_ = value.substr(dot + 1);
+  was_here_ = core.homes->Find(folder_).place == FolderHomes::Place::kHere;
+  return absl::OkStatus();
+}
+
+absl::Status CallReplica::Explain(const ServerCore& core, absl::Status status) {
+  if (folder_.empty() || !IsUnknownHandle(status)) return status;
+  const FolderHomes::Home home = core.homes->Find(folder_);
+  switch (home.place) {
+    case FolderHomes::Place::kNone:
+      return status;
+    case FolderHomes::Place::kHere:
+      // The factor may have been restored after the call looked for it.
+      if (was_here_) return status;
+      [[fallthrough]];
+    case FolderHomes::Place::kMoving:
+      return WithRetryAfter(Other("the factors of the folder are on their way to another server. "
+                                  "Try again"),
+                            kRetrySeconds);
+    case FolderHomes::Place::kOther:
+      break;
+  }
+  home_ = absl::StrCat(home.owner, ".", folder_);
+  status = Other(absl::StrCat("the server '", home.owner,
+                              "' has the factor. Send the call with the metadata ", kMetadata, ": ",
+                              home_));
+  // A proxy that sends the call here cannot reach its home.
+  return home.owner == name_ ? WithRetryAfter(std::move(status), kRetrySeconds) : status;
+}
+
+std::string CallReplica::ReplyValue(const ServerCore& core,
+                                    const std::optional<Handle>& handle) const {
+  if (core.homes == nullptr || !home_.empty() || !handle) return home_;
+  const std::string folder = core.engine.cache.FolderOf(*handle);
+  return folder.empty() ? "" : absl::StrCat(core.homes->name(), ".", folder);
+}
+
+}  // namespace crout
