@@ -179,7 +179,7 @@ Activity ServerComponents::CurrentActivity() const {
 
 std::set<std::string> ServerComponents::ConfiguredTenants() const {
   std::set<std::string> names;
-  for (const auto& [name, limits] : quotas_.table()->tenants) names.insert(name);
+  for (const auto& [name, limits] : quotas_.table().tenants) names.insert(name);
   if (identities_ == nullptr) return names;
   for (const Identity& identity : identities_->current()->all()) {
     names.insert(identity.tenants.begin(), identity.tenants.end());

@@ -48,7 +48,7 @@ void QuotaReloader::Refresh() {
     last_error_.clear();
     if (!*reloaded) return;
     Log(LogLevel::kInfo, "quotas_reloaded",
-        {{"file", path_}, {"tenants", quotas_.table()->tenants.size()}});
+        {{"file", path_}, {"tenants", quotas_.table().tenants.size()}});
     return;
   }
   const std::string message(reloaded.status().message());

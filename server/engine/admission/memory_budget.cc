@@ -60,27 +60,16 @@ std::optional<Reservation> MemoryBudget::TryReserve(size_t bytes,
   return Reservation(this, std::move(owner), bytes);
 }
 
-size_t MemoryBudget::reserved() const {
-  MutexLock lock(&mutex_);
-  return reserved_;
-}
-
 bool MemoryBudget::TryAdd(size_t bytes) {
-  size_t free = 0;
-  {
-    MutexLock lock(&mutex_);
-    // The difference cannot wrap, because reserved_ <= limit_. The sum reserved_ + bytes could.
-    if (bytes > limit_ - reserved_) return false;
-    reserved_ += bytes;
-    free = limit_ - reserved_;
-  }
-  if (trim_) trim_(free);
+  size_t reserved = reserved_;
+  do {
+    // The difference cannot wrap, because reserved <= limit_. The sum reserved + bytes could.
+    if (bytes > limit_ - reserved) return false;
+  } while (!reserved_.compare_exchange_weak(reserved, reserved + bytes));
+  if (trim_) trim_(limit_ - reserved - bytes);
   return true;
 }
 
-void MemoryBudget::Subtract(size_t bytes) {
-  MutexLock lock(&mutex_);
-  reserved_ -= bytes;
-}
+void MemoryBudget::Subtract(size_t bytes) { reserved_ -= bytes; }
 
 }  // namespace crout

@@ -4,21 +4,18 @@
 #ifndef CROUT_SERVER_ENGINE_ADMISSION_MEMORY_BUDGET_H_
 #define CROUT_SERVER_ENGINE_ADMISSION_MEMORY_BUDGET_H_
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "kernels/util/mutex.h"
-
 namespace crout {
 
 class MemoryBudget;
 
-// Counts the bytes that are reserved for one owner. Thread-safe. All functions are called without
-// locks of the budget.
+// Counts the bytes that are reserved for one owner. Thread-safe.
 class ReservationOwner {
  public:
   virtual ~ReservationOwner() = default;
@@ -73,8 +70,8 @@ class MemoryBudget {
 
   // Sets a function that is called with the free bytes of the budget after each successful
   // reservation. It must shrink the caches of free memory to this size, because they hold no
-  // reservation. It is called on the reserving thread without locks of the budget. Call SetTrim
-  // before the first reservation.
+  // reservation. It is called on the reserving thread. Call SetTrim before the first
+  // reservation.
   void SetTrim(std::function<void(size_t free)> trim) { trim_ = std::move(trim); }
 
   // Reserves all of `bytes`, or returns nothing. Never waits. They count for `owner`, if it is not
@@ -83,7 +80,7 @@ class MemoryBudget {
                                         std::shared_ptr<ReservationOwner> owner = nullptr);
 
   size_t limit() const { return limit_; }
-  size_t reserved() const;
+  size_t reserved() const { return reserved_; }
 
  private:
   friend class Reservation;
@@ -92,8 +89,7 @@ class MemoryBudget {
 
   const size_t limit_;
   std::function<void(size_t)> trim_;  // constant once in use
-  mutable Mutex mutex_;
-  size_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<size_t> reserved_ = 0;  // at most limit_
 };
 
 }  // namespace crout

@@ -32,20 +32,11 @@ absl::Status QuotaExceeded(std::string_view tenant, absl::string_view quota,
   return retry_seconds ? WithRetryAfter(std::move(status), *retry_seconds) : status;
 }
 
-Quotas::Quotas() : table_(std::make_shared<const QuotaTable>()) {}
-
 void Quotas::Set(QuotaTable table) {
-  auto next = std::make_shared<const QuotaTable>(std::move(table));
   MutexLock lock(&mutex_);
-  table_.swap(next);  // The old table is freed after the lock if its last user is gone.
+  tables_.push_back(std::move(table));
+  table_ = &tables_.back();
 }
-
-std::shared_ptr<const QuotaTable> Quotas::table() const {
-  MutexLock lock(&mutex_);
-  return table_;
-}
-
-QuotaLimits Quotas::Of(std::string_view tenant) const { return table()->Of(tenant); }
 
 absl::Status Quotas::CheckOrder(std::string_view tenant, int64_t n) const {
   const int64_t limit = Of(tenant).max_n;
@@ -71,9 +62,9 @@ absl::Status Quotas::CheckSeconds(std::string_view tenant) const {
 }
 
 void Quotas::Charge(std::string_view tenant, double seconds) noexcept {
-  MutexLock lock(&mutex_);
-  const double limit = table_->Of(tenant).device_seconds_per_minute;
+  const double limit = Of(tenant).device_seconds_per_minute;
   if (!std::isfinite(limit)) return;
+  MutexLock lock(&mutex_);
   AbandonOnBadAlloc([&] {
     mutex_.AssertHeld();
     auto used = used_.find(tenant);
@@ -84,10 +75,11 @@ void Quotas::Charge(std::string_view tenant, double seconds) noexcept {
 }
 
 double Quotas::UsedSeconds(std::string_view tenant) const {
+  const double limit = Of(tenant).device_seconds_per_minute;
+  if (!std::isfinite(limit)) return 0;
   MutexLock lock(&mutex_);
-  const double limit = table_->Of(tenant).device_seconds_per_minute;
   const auto used = used_.find(tenant);
-  if (!std::isfinite(limit) || used == used_.end()) return 0;
+  if (used == used_.end()) return 0;
   return UsedAt(used->second, limit, SteadyNow());
 }
 
@@ -96,7 +88,7 @@ void Quotas::Sweep() {
   MutexLock lock(&mutex_);
   std::erase_if(used_, [&](const auto& used) {
     mutex_.AssertHeld();
-    const double limit = table_->Of(used.first).device_seconds_per_minute;
+    const double limit = Of(used.first).device_seconds_per_minute;
     return !std::isfinite(limit) || UsedAt(used.second, limit, now) == 0;
   });
 }

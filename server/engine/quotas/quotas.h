@@ -4,10 +4,11 @@
 #ifndef CROUT_SERVER_ENGINE_QUOTAS_QUOTAS_H_
 #define CROUT_SERVER_ENGINE_QUOTAS_QUOTAS_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,13 +34,15 @@ absl::Status QuotaExceeded(std::string_view tenant, absl::string_view quota,
 class Quotas {
  public:
   // Without limits until Set() is called.
-  Quotas();
+  Quotas() { Set({}); }
   Quotas(const Quotas&) = delete;  // Its mutex guards other objects.
   Quotas& operator=(const Quotas&) = delete;
 
+  // Replaces all limits. The memory of the earlier table is not freed, because calls may use it.
   void Set(QuotaTable table) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<const QuotaTable> table() const ABSL_LOCKS_EXCLUDED(mutex_);
-  QuotaLimits Of(std::string_view tenant) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The references are valid as long as this object.
+  const QuotaTable& table() const { return *table_; }
+  const QuotaLimits& Of(std::string_view tenant) const { return table().Of(tenant); }
 
   // Returns QUOTA_EXCEEDED if a matrix of order `n` exceeds max_n.
   absl::Status CheckOrder(std::string_view tenant, int64_t n) const;
@@ -65,7 +68,9 @@ class Quotas {
   static double UsedAt(const Used& used, double limit, Time now);
 
   mutable Mutex mutex_;
-  std::shared_ptr<const QuotaTable> table_ ABSL_GUARDED_BY(mutex_);
+  std::list<QuotaTable> tables_ ABSL_GUARDED_BY(mutex_);
+  // The last of tables_. Each call reads limits several times, so readers take no lock.
+  std::atomic<const QuotaTable*> table_;
   UsedByTenant used_ ABSL_GUARDED_BY(mutex_);
 };
 
