@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Measures the cost of TLS: two croutds on this machine over TCP, with and without TLS, in turn.
+// Measures the cost of gRPC and of TLS: two croutds on this machine over TCP, with and without TLS,
+// and bare TCP connections, in turn.
 // Prints one JSON object with the device, the commit and the date:
 //   tls_bench > result.json
 //
 //   tls_latency  the time of the client for a solve with a cached factor of order 256 and one
 //                right-hand side, over open connections
 //   tls_upload   bytes per second of 512 MiB matrices, one or several at once on separate
-//   connections.
-//                The server receives each matrix completely and refuses it, without factoring it,
-//                because its last value is NaN.
+//                connections. The server receives each matrix completely and refuses it, without
+//                factoring it, because its last value is NaN. The transport "socket" is a bare
+//                connection that a thread writes to and another thread reads from.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +42,7 @@ namespace {
 constexpr int64_t kLatencyOrder = 256;
 constexpr int kLatencyRounds = 2001;
 constexpr int64_t kPayloadOrder = 8192;  // 512 MiB of float64
+constexpr size_t kPayloadBytes = kPayloadOrder * kPayloadOrder * sizeof(double);
 constexpr int kPayloadRounds = 5;
 
 // A daemon with TLS and a daemon without TLS.
@@ -99,6 +108,58 @@ nlohmann::ordered_json BenchLatency(const Daemons& daemons) {
           {"tls_p99_us", 1e6 * Quantile(seconds[1], 0.99)}};
 }
 
+// A TCP connection of this process to itself.
+class Loopback {
+ public:
+  Loopback() {
+    const int listener = CheckCall(socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const name = reinterpret_cast<sockaddr*>(&address);
+    CheckCall(bind(listener, name, size));
+    CheckCall(listen(listener, 1));
+    CheckCall(getsockname(listener, name, &size));
+    sender_ = CheckCall(socket(AF_INET, SOCK_STREAM, 0));
+    CheckCall(connect(sender_, name, size));
+    receiver_ = CheckCall(accept(listener, nullptr, nullptr));
+    close(listener);
+  }
+  ~Loopback() {
+    close(sender_);
+    close(receiver_);
+  }
+  Loopback(const Loopback&) = delete;  // It owns descriptors.
+  Loopback& operator=(const Loopback&) = delete;
+
+  // Sends all of `data` into `received`, which has the same size.
+  void Transfer(std::span<const std::byte> data, std::span<std::byte> received) const {
+    const std::jthread sender([&] {
+      while (!data.empty()) {
+        const size_t most = std::min(data.size(), kMost);
+        data = data.subspan(CheckCall(send(sender_, data.data(), most, MSG_NOSIGNAL)));
+      }
+    });
+    while (!received.empty()) {
+      const size_t most = std::min(received.size(), kMost);
+      received = received.subspan(CheckCall(recv(receiver_, received.data(), most, 0)));
+    }
+  }
+
+ private:
+  static constexpr size_t kMost = size_t{1} << 20;  // bytes of a call
+
+  template <class Result>
+  static Result CheckCall(Result result) {
+    if (result < 0) Check(absl::ErrnoToStatus(errno, "a TCP connection to this machine"));
+    return result;
+  }
+
+  int sender_;
+  int receiver_;
+};
+
 void Upload(Client& client, const std::vector<double>& a) {
   FactorOptions options;
   options.equilibrate = Equilibrate::kOff;
@@ -109,6 +170,26 @@ void Upload(Client& client, const std::vector<double>& a) {
   }
 }
 
+// Measures `transfer(i)` for each i below `count` at the same time, each in a thread of its own.
+nlohmann::ordered_json TimeTransfers(const char* transport, unsigned count,
+                                     const std::function<void(unsigned)>& transfer) {
+  std::vector<double> rates;
+  for (int round = -1; round < kPayloadRounds; ++round) {
+    const double seconds = Time([&] {
+      std::vector<std::jthread> threads;
+      for (unsigned i = 0; i < count; ++i) threads.emplace_back([&, i] { transfer(i); });
+    });
+    if (round >= 0) rates.push_back(static_cast<double>(kPayloadBytes * count) / seconds * 1e-9);
+  }
+  return {{"transport", transport},
+          {"clients", count},
+          {"mib", kPayloadBytes >> 20},
+          {"rounds", kPayloadRounds},
+          {"gb_per_s_median", Median(rates)},
+          {"gb_per_s_min", *std::min_element(rates.begin(), rates.end())},
+          {"gb_per_s_max", *std::max_element(rates.begin(), rates.end())}};
+}
+
 // Measures 1, 4 and 8 concurrent uploads. Eight need eight cores.
 nlohmann::ordered_json BenchUpload(const Daemons& daemons, unsigned cores) {
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
@@ -116,25 +197,19 @@ nlohmann::ordered_json BenchUpload(const Daemons& daemons, unsigned cores) {
   a.back() = std::numeric_limits<double>::quiet_NaN();
   for (const unsigned side_by_side : {1U, 4U, 8U}) {
     if (side_by_side > std::max(cores, 4U)) break;
+    {
+      const std::vector<Loopback> connections(side_by_side);
+      std::vector<std::vector<std::byte>> received(side_by_side,
+                                                   std::vector<std::byte>(kPayloadBytes));
+      cases.push_back(TimeTransfers("socket", side_by_side, [&](unsigned i) {
+        connections[i].Transfer(std::as_bytes(std::span(a)), received[i]);
+      }));
+    }
     for (const bool tls : {false, true}) {
       std::vector<std::unique_ptr<Client>> clients;
       for (unsigned i = 0; i < side_by_side; ++i) clients.push_back(daemons.NewClient(tls));
-      std::vector<double> rates;
-      for (int round = -1; round < kPayloadRounds; ++round) {
-        const double seconds = Time([&] {
-          std::vector<std::jthread> threads;
-          for (const auto& client : clients) threads.emplace_back([&] { Upload(*client, a); });
-        });
-        const auto bytes = static_cast<double>(a.size() * sizeof(double) * clients.size());
-        if (round >= 0) rates.push_back(bytes / seconds * 1e-9);
-      }
-      cases.push_back({{"transport", tls ? "TLS" : "plain"},
-                       {"clients", side_by_side},
-                       {"mib", kPayloadOrder * kPayloadOrder * 8 >> 20},
-                       {"rounds", kPayloadRounds},
-                       {"gb_per_s_median", Median(rates)},
-                       {"gb_per_s_min", *std::min_element(rates.begin(), rates.end())},
-                       {"gb_per_s_max", *std::max_element(rates.begin(), rates.end())}});
+      cases.push_back(TimeTransfers(tls ? "TLS" : "plain", side_by_side,
+                                    [&](unsigned i) { Upload(*clients[i], a); }));
     }
   }
   return cases;
