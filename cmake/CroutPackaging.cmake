@@ -12,7 +12,7 @@
 #   share/crout/python/    the Python client's source: pip install share/crout/python
 #   share/crout/deploy/    what Prometheus, Alertmanager, Grafana, Kubernetes and proxies read; make-certificates.sh
 #   share/doc/crout/       docs/operations.md and docs/operations; licenses/ of the shared libraries
-#   libexec/crout/         crout-order, which croutd starts; tests and benchmarks, with
+#   libexec/crout/         crout-order and crout-rank, which croutd starts; tests and benchmarks, with
 #                          CROUT_PACKAGE_TESTS
 
 set(CROUT_CUDA_RPATH "/usr/local/cuda/lib64" CACHE STRING

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A device that factors and solves: the host, or one CUDA GPU.
+// A device that factors and solves: the host, one CUDA GPU, or a group of processes.
 #ifndef CROUT_KERNELS_DEVICE_H_
 #define CROUT_KERNELS_DEVICE_H_
 
@@ -21,13 +21,15 @@ enum class DeviceKind : uint8_t { kHost, kCuda };
 
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::kHost;
-  std::string name;           // "host", "cuda:0": used in replies, labels and on the command line
-  std::string description;    // "NVIDIA H100 80GB HBM3", or the CPU model
-  uint64_t memory_bytes = 0;  // total memory, as reported by the driver or the system
-  int parallelism = 1;        // jobs that can run concurrently: streams, or cores
+  // "host", "cuda:0", "group:NAME": used in replies, labels and on the command line.
+  std::string name;
+  std::string description;            // "NVIDIA H100 80GB HBM3", or the CPU model
+  uint64_t memory_bytes = 0;          // total memory, as reported by the driver or the system
+  int parallelism = 1;                // jobs that can run concurrently: streams, or cores
   EnumSet<DType> types = kRealTypes;  // supported element types of matrices and right-hand sides
   bool has_sparse_ops = false;        // matrices may be stored sparse (sparse_ops.h)
   std::string pci_bus_id = {};        // GPUs only: "0000:5d:00.0", the driver's identifier
+  int ranks = 0;                      // processes of a group; 0: not a group
 };
 
 // Memory use of a device at one moment, in bytes.

@@ -17,6 +17,7 @@
 #include "server/auth/token.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "server/engine/store/factor_store.h"
+#include "server/groups/group_spec.h"
 #include "server/net/unix_socket.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/core.h"
@@ -42,6 +43,7 @@ struct Config {
   std::string metrics_listen = "127.0.0.1:9464";
   // "auto" (every GPU, or the host if there is no GPU), "host", "cuda", or "cuda:0", "cuda:1", ...
   std::vector<std::string> devices = {"auto"};
+  std::vector<GroupSpec> groups;  // groups of ranks that the daemon starts
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   CallLogOptions call_log;

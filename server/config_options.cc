@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/util/duration.h"
 #include "kernels/util/nearest.h"
+#include "server/groups/group_spec.h"
 #include "server/net/http_post.h"
 #include "server/net/listen_address.h"
 #include "server/replicas/lease.h"
@@ -72,6 +73,32 @@ class Options {
                                  " is not a size from 0 to 2^63-1 bytes; write it like 8GiB");
     };
     return Add(flag, value, help)->transform(parse)->type_name("BYTES");
+  }
+
+  CLI::Option* AddGroups(std::vector<GroupSpec>& groups) {
+    const auto set = [&groups](const std::vector<std::string>& texts) {
+      groups.clear();
+      for (const std::string& text : texts) {
+        absl::StatusOr<GroupSpec> group = ParseGroup(text);
+        if (!group.ok())
+          throw CLI::ValidationError("--group", std::string(group.status().message()));
+        for (const GroupSpec& other : groups) {
+          if (other.name == group->name) {
+            throw CLI::ValidationError("--group", "two groups have the name " + other.name);
+          }
+        }
+        groups.push_back(*std::move(group));
+      }
+    };
+    return app_
+        .add_option_function<std::vector<std::string>>(
+            "--group", set,
+            "Groups of processes that factor large matrices together, separated by commas: "
+            "NAME=host:RANKS starts RANKS processes on this machine as the device group:NAME "
+            "[default: none]")
+        ->envname(EnvironmentName("group"))
+        ->type_name("NAME=host:RANKS")
+        ->delimiter(',');
   }
 
   // Adds an option that accepts one of `words`, in any case.
@@ -223,6 +250,7 @@ void AddDeviceOptions(Options& options, Config& config) {
       ->check([](const std::string& text) {
         return IsDevice(text) ? "" : "'" + text + "' is not auto, host, cuda or cuda:N";
       });
+  options.AddGroups(config.groups);
   options
       .Add("state-dir", config.state_dir,
            "Directory for data kept between runs, such as the measured costs of GPUs; none: keep "

@@ -12,6 +12,7 @@
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "server/groups/group_device.h"
 #include "server/observability/log/log.h"
 #ifdef CROUT_HAVE_CUDA
 #include "kernels/cuda/device/cuda_device.h"
@@ -112,7 +113,12 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& c
   for (const int ordinal : selection.gpus) {
     CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), OpenGpu(ordinal, config));
   }
-  if (selection.host) devices.push_back(host::MakeDevice({.threads = config.host_threads}));
+  if (!selection.host && config.groups.empty()) return devices;
+  const std::shared_ptr<host::Executor> executor = host::MakeExecutor(config.host_threads);
+  if (selection.host) devices.push_back(host::MakeDevice({.executor = executor}));
+  for (const GroupSpec& group : config.groups) {
+    CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), MakeGroupDevice(group, executor));
+  }
   return devices;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Opens the devices that --devices names.
+// Opens the devices that --devices and --group name.
 #ifndef CROUT_SERVER_DEVICES_H_
 #define CROUT_SERVER_DEVICES_H_
 
@@ -13,7 +13,8 @@
 
 namespace crout {
 
-// Opens each GPU in config.devices once, in that order, and then the host if it is named.
+// Opens each GPU in config.devices once, in that order, then the host if it is named, and then the
+// groups.
 // INVALID_ARGUMENT for a malformed name; NOT_FOUND for a GPU that does not exist; otherwise the
 // error of the device that cannot be opened.
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& config);

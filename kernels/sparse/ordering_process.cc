@@ -11,14 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <limits>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/util/failpoint.h"
+#include "kernels/util/helper_program.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout {
@@ -59,24 +58,6 @@ bool IsPermutation(const std::vector<int32_t>& order) {
     seen[v] = true;
   }
   return true;
-}
-
-std::string FindOrderingProgram() {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error) return {};
-  const auto usable = [](const fs::path& path) { return access(path.c_str(), X_OK) == 0; };
-  fs::path folder = self.parent_path();
-  if (usable(folder / kOrderingProgram)) return folder / kOrderingProgram;
-  // Install trees have bin/ and lib/ one level below their root; programs of a build tree are up to
-  // three levels deep.
-  for (int above = 0; above < 4 && folder.has_relative_path(); ++above) {
-    folder = folder.parent_path();
-    const fs::path path = folder / "libexec/crout" / kOrderingProgram;
-    if (usable(path)) return path;
-  }
-  return {};
 }
 
 }  // namespace
@@ -193,7 +174,7 @@ class OrderingProcess::Child {
 };
 
 const std::string& OrderingProgram() {
-  static const std::string& path = *new std::string(FindOrderingProgram());
+  static const std::string& path = *new std::string(FindHelperProgram(kOrderingProgram));
   return path;
 }
 

@@ -24,6 +24,7 @@ inline constexpr std::string_view kReasonHandleEvicted = "HANDLE_EVICTED";
 inline constexpr std::string_view kReasonHandleReleased = "HANDLE_RELEASED";
 inline constexpr std::string_view kReasonServerRestarted = "SERVER_RESTARTED";
 inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
+inline constexpr std::string_view kReasonGroupLost = "GROUP_LOST";
 inline constexpr std::string_view kReasonRequestInProgress = "REQUEST_IN_PROGRESS";
 inline constexpr std::string_view kReasonDraining = "DRAINING";
 inline constexpr std::string_view kReasonDataLoss = "DATA_LOSS";

@@ -101,6 +101,17 @@ TEST(ConfigTest, UnknownDevicesAreBadUsage) {
   EXPECT_EQ(std::get<Config>(Parse({"--devices=auto,host,cuda,cuda:0,1"})).devices.size(), 5u);
 }
 
+TEST(ConfigTest, GroupsHaveNamesAndRanks) {
+  const Config config = std::get<Config>(Parse({"--group=big=host:4,pair=host:2"}));
+  ASSERT_EQ(config.groups.size(), 2u);
+  EXPECT_EQ(config.groups[0].name, "big");
+  EXPECT_EQ(config.groups[0].ranks, 4);
+  EXPECT_EQ(config.groups[1].name, "pair");
+  EXPECT_THAT(Refusal({"--group=big"}), ::testing::HasSubstr("'big' is not NAME=host:RANKS"));
+  EXPECT_THAT(Refusal({"--group=a=host:2,a=host:3"}),
+              ::testing::HasSubstr("two groups have the name a"));
+}
+
 TEST(ConfigTest, TrustedProxiesAreAddressesAndNetworks) {
   EXPECT_THAT(Refusal({"--trusted-proxies=10.0.0.0/8,proxy"}), ::testing::HasSubstr("'proxy'"));
   const auto parsed = Parse({"--trusted-proxies=10.0.0.0/8,unix"});

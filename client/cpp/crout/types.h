@@ -53,6 +53,7 @@ enum class Algorithm {
   kMultifrontal = 14,
   kKlu = 15,
   kCudss = 16,
+  kScalapack = 17,  // on a group of processes
 };
 
 enum class Variant {
@@ -71,6 +72,7 @@ enum class Solver {
   kMultifrontal = 7,
   kKlu = 8,
   kCudss = 9,
+  kScalapack = 10,
 };
 
 // Reason why another solver replaced Solver::kCroutSolve.

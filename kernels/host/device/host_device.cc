@@ -2,71 +2,25 @@
 
 #include "kernels/host/device/host_device.h"
 
-#include <utility>
+#include <memory>
+#include <span>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/host/device/calibration.h"
 #include "kernels/host/device/executor.h"
+#include "kernels/host/device/host_context.h"
 #include "kernels/host/device/host_info.h"
 #include "kernels/host/device/host_memory.h"
 #include "kernels/host/methods.h"
-#include "kernels/host/ops/host_ops.h"
 #include "kernels/memory/caching_resource.h"
 
 namespace crout::host {
 namespace {
 
-class HostContext final : public ExecutionContext {
- public:
-  HostContext(Device& device, Executor& executor)
-      : device_(device),
-        ops_(executor, *this, report_),
-        sparse_ops_(executor, *this, report_),
-        krylov_ops_(executor) {}
-
-  Device& device() override { return device_; }
-  MatrixOps& ops() override { return ops_; }
-  SparseOps* sparse_ops() override { return &sparse_ops_; }
-  KrylovOps* krylov_ops() override { return &krylov_ops_; }
-  DeviceReport& report() override { return report_; }
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-
- private:
-  Device& device_;
-  DeviceReport report_;
-  HostOps ops_;
-  HostSparseOps sparse_ops_;
-  HostKrylovOps krylov_ops_;
-};
-
-// Receives bytes directly in their destination.
-class HostUploader final : public Uploader {
- public:
-  explicit HostUploader(std::span<std::byte> destination) : left_(destination) {}
-
-  std::span<std::byte> Reserve(absl::AnyInvocable<void()>) override { return left_; }
-
-  absl::Status Commit(size_t bytes) override {
-    if (bytes > left_.size())
-      return absl::InvalidArgumentError(
-          absl::StrCat(bytes, " bytes were committed; only ", left_.size(), " were reserved"));
-    left_ = left_.subspan(bytes);
-    return absl::OkStatus();
-  }
-
-  absl::Status Join(ExecutionContext&) override {
-    if (!left_.empty()) return absl::FailedPreconditionError("the upload is not complete");
-    return absl::OkStatus();
-  }
-
- private:
-  std::span<std::byte> left_;
-};
-
 class HostDevice final : public Device {
  public:
   explicit HostDevice(const Options& options)
-      : executor_(options.threads > 0 ? options.threads : AvailableCores()),
+      : shared_executor_(options.executor != nullptr ? options.executor
+                                                     : MakeExecutor(options.threads)),
         memory_(std::make_unique<HostMemory>(), options.cached_bytes),
         info_{.kind = DeviceKind::kHost,
               .name = "host",
@@ -93,14 +47,13 @@ class HostDevice final : public Device {
     catalogue_.solvers.push_back(MakeMultifrontalSolver(executor_));
     catalogue_.sparse_lus.push_back(MakeKlu(executor_));
     catalogue_.solvers.push_back(MakeKluSolver(executor_));
-    HostContext context(*this, executor_);
-    Calibrate(context, catalogue_.algorithms);
+    Calibrate(*MakeContext(*this, executor_), catalogue_.algorithms);
   }
 
   const DeviceInfo& info() const override { return info_; }
   bool healthy() const override { return true; }
   absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override {
-    return std::make_unique<HostContext>(*this, executor_);
+    return MakeContext(*this, executor_);
   }
   MemoryResource& memory() override { return memory_; }
   MemoryResource& staging_memory() override { return memory_; }
@@ -109,18 +62,23 @@ class HostDevice final : public Device {
     return {pool.bytes_in_use, pool.bytes_cached, UsedMemoryBytes()};
   }
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override {
-    return std::make_unique<HostUploader>(destination);
+    return MakeUploader(destination);
   }
   const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
-  Executor executor_;
+  const std::shared_ptr<Executor> shared_executor_;
+  Executor& executor_ = *shared_executor_;
   CachingResource memory_;
   const DeviceInfo info_;
   Catalogue catalogue_;
 };
 
 }  // namespace
+
+std::shared_ptr<Executor> MakeExecutor(int threads) {
+  return std::make_shared<Executor>(threads > 0 ? threads : AvailableCores());
+}
 
 std::unique_ptr<Device> MakeDevice(const Options& options) {
   return std::make_unique<HostDevice>(options);

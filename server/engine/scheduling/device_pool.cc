@@ -52,7 +52,8 @@ auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
   const double seconds = load.work_seconds + expected.seconds / load.streams + demand.seconds +
                          static_cast<double>(evicted) / kEvictionRate;
   const size_t jobs = load.queue_depth + static_cast<size_t>(load.streams_busy + expected.jobs);
-  return std::make_tuple(memory, seconds, slot.on_host(), jobs, slot.chosen_at.load());
+  return std::make_tuple(memory == Availability::kNever, slot.is_group(), memory, seconds,
+                         slot.on_host(), jobs, slot.chosen_at.load());
 }
 
 absl::Status LostStatus(const std::string& what) {

@@ -87,6 +87,7 @@ struct DeviceSlot {
   std::unique_ptr<ThreadPool> releasing;
 
   bool on_host() const { return device->info().kind == DeviceKind::kHost; }
+  bool is_group() const { return device->info().ranks > 0; }
 };
 
 struct DevicePoolOptions {
@@ -119,6 +120,7 @@ class DevicePool {
   // is predicted to finish the job first. The prediction includes running, queued and expected jobs
   // and the time to evict factors for this job. A device that can free enough memory now is
   // preferred to one that cannot. A device whose budget is smaller than the job is the last choice.
+  // A group is chosen only if the job exceeds the budget of every other device.
   // Ties prefer a GPU to the host, then the device with the fewest jobs, then the one chosen
   // longest ago.
   //

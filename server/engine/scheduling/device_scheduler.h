@@ -50,7 +50,7 @@ class JobBatcher {
 
 struct SchedulerOptions {
   // Number of streams. Each is an execution context with a worker thread, created at the start.
-  // 0: DeviceInfo::parallelism.
+  // 0: DeviceInfo::parallelism, as always for a group.
   int streams = 0;
   size_t queue_capacity = 256;
   // Largest number of jobs in a batch. 0 counts as 1.

@@ -237,8 +237,14 @@ class FakeDevice::Registration final : public HostRegistration {
 FakeDevice::FakeDevice(const FakeDeviceOptions& options)
     : staging_block_bytes_(options.staging_block_bytes),
       registers_(options.registers),
-      info_{options.kind,        options.name,  "a fake device",       options.memory_bytes,
-            options.parallelism, options.types, options.has_sparse_ops},
+      info_{.kind = options.kind,
+            .name = options.name,
+            .description = "a fake device",
+            .memory_bytes = options.memory_bytes,
+            .parallelism = options.parallelism,
+            .types = options.types,
+            .has_sparse_ops = options.has_sparse_ops,
+            .ranks = options.ranks},
       host_(host::MakeDevice({.threads = 1, .cached_bytes = 0})),
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {

@@ -25,6 +25,7 @@ struct FakeDeviceOptions {
   size_t staging_bytes = size_t{64} << 20;
   size_t staging_block_bytes = size_t{256} << 10;  // longest span that an uploader reserves
   int parallelism = 2;
+  int ranks = 0;  // processes of a group; 0: not a group
   EnumSet<DType> types = kAllTypes;
   bool has_sparse_ops = false;  // offers the host's SparseOps
   bool registers = true;        // offers Device::Register and Uploader::Send

@@ -37,8 +37,11 @@ Algorithm = Literal[
     "multifrontal",
     "klu",
     "cudss",
+    "scalapack",
 ]
-Solver = Literal["auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifrontal", "klu", "cudss"]
+Solver = Literal[
+    "auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifrontal", "klu", "cudss", "scalapack"
+]
 Precision = Literal["auto", "single", "tf32"]
 Strategy = Literal["auto", "reuse", "refactor", "update"]
 OnLost = Literal["raise", "refactor"]

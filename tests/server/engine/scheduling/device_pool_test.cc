@@ -42,9 +42,9 @@ class DevicePoolTest : public ::testing::Test {
  protected:
   ~DevicePoolTest() override { release_.Set(); }
 
-  testing::FakeDevice* Add(DeviceKind kind, const std::string& name) {
-    auto device = std::make_unique<testing::FakeDevice>(
-        testing::FakeDeviceOptions{.kind = kind, .name = name, .memory_bytes = kMemoryBytes});
+  testing::FakeDevice* Add(DeviceKind kind, const std::string& name, int ranks = 0) {
+    auto device = std::make_unique<testing::FakeDevice>(testing::FakeDeviceOptions{
+        .kind = kind, .name = name, .memory_bytes = kMemoryBytes, .ranks = ranks});
     testing::FakeDevice* view = device.get();
     devices_.push_back(std::move(device));
     return view;
@@ -156,6 +156,22 @@ TEST_F(DevicePoolTest, PrefersFreeMemoryToEvictions) {
   const ExpectedJobs::Job coming(second.expected, /*seconds=*/1, 0);
   EXPECT_EQ(chosen_for(500), "cuda:0") << "evicting is quicker than waiting";
   EXPECT_EQ(chosen_for(2000), "cuda:0") << "none has room: the least loaded";
+}
+
+TEST_F(DevicePoolTest, ChoosesAGroupForJobsThatFitNowhereElse) {
+  Add(DeviceKind::kHost, "group:big", /*ranks=*/4);
+  Add(DeviceKind::kCuda, "cuda:0");
+  Create({.scheduler = {}, .device_budget_bytes = 1000, .host_budget_bytes = 5000});
+  const auto chosen_for = [&](size_t bytes) {
+    const auto slot = pool_->Choose(
+        "", [&](DeviceSlot&) -> absl::StatusOr<JobDemand> { return JobDemand{.bytes = bytes}; });
+    return (*slot)->device->info().name;
+  };
+  Occupy(*pool_->slots()[1]);
+  EXPECT_EQ(chosen_for(500), "cuda:0") << "although it is busy";
+  EXPECT_EQ(chosen_for(2000), "group:big");
+  EXPECT_EQ(chosen_for(6000), "cuda:0") << "none has room";
+  EXPECT_EQ(Chosen("group:big"), "group:big");
 }
 
 TEST_F(DevicePoolTest, SkipsDevicesThatLackTheMethod) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/groups/group_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/costs/trial_problem.h"
+#include "kernels/host/device/cost_model.h"
+#include "kernels/host/device/host_context.h"
+#include "kernels/host/device/host_info.h"
+#include "kernels/memory/caching_resource.h"
+#include "kernels/util/helper_program.h"
+#include "kernels/util/status_macros.h"
+#include "server/groups/scalapack.h"
+#include "server/groups/shared_arena.h"
+
+namespace crout {
+namespace {
+
+// Address space of the shared memory, in multiples of the machine's memory: enough that free ranges
+// between blocks do not limit it.
+constexpr size_t kArenaShare = 16;
+// Limit on freed memory kept for later jobs, as of the host device.
+constexpr size_t kCachedBytes = size_t{2} << 30;
+constexpr int64_t kTrialOrder = 768;
+
+// Gives a CachingResource the arena, which it shares with the methods.
+class ArenaBlocks final : public BlockSource {
+ public:
+  explicit ArenaBlocks(SharedArena& arena) : arena_(arena) {}
+  absl::StatusOr<void*> Acquire(size_t bytes) override { return arena_.Acquire(bytes); }
+  void Release(void* block, size_t bytes) override { arena_.Release(block, bytes); }
+
+ private:
+  SharedArena& arena_;
+};
+
+class HostGroupDevice final : public GroupDevice {
+ public:
+  HostGroupDevice(const DeviceInfo& info, std::shared_ptr<host::Executor> executor,
+                  std::unique_ptr<SharedArena> arena, std::unique_ptr<RankGroup> group)
+      : info_(info),
+        executor_(std::move(executor)),
+        arena_(std::move(arena)),
+        memory_(std::make_unique<ArenaBlocks>(*arena_), kCachedBytes),
+        group_(std::move(group)) {
+    catalogue_.algorithms.push_back(MakeScalapack(*group_, *arena_, speed_));
+    catalogue_.solvers.push_back(MakeScalapackSolver(*group_, *arena_, speed_));
+  }
+
+  // Times a factorization, after one that starts the ranks' libraries.
+  absl::Status MeasureSpeed() {
+    CROUT_ASSIGN_OR_RETURN(const std::unique_ptr<ExecutionContext> context, CreateContext());
+    const LuAlgorithm* const algorithm = catalogue_.algorithms.front().get();
+    CROUT_ASSIGN_OR_RETURN(
+        TrialProblem problem,
+        TrialProblem::Create(*this, DType::kFloat64, kTrialOrder, {&algorithm, 1}));
+    CROUT_RETURN_IF_ERROR(problem.TimeFactor(*context, *algorithm).status());
+    CROUT_ASSIGN_OR_RETURN(const double seconds, problem.TimeFactor(*context, *algorithm));
+    speed_.flops_per_second = host::LuFlops(kTrialOrder) / seconds;
+    return absl::OkStatus();
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  // A lost group forms again.
+  bool healthy() const override { return true; }
+  absl::StatusOr<std::unique_ptr<ExecutionContext>> CreateContext() override {
+    return host::MakeContext(*this, *executor_);
+  }
+  MemoryResource& memory() override { return memory_; }
+  MemoryResource& staging_memory() override { return memory_; }
+  DeviceMemoryStats memory_stats() const override {
+    const CachingResource::Stats pool = memory_.stats();
+    return {pool.bytes_in_use, pool.bytes_cached, host::UsedMemoryBytes()};
+  }
+  absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override {
+    return host::MakeUploader(destination);
+  }
+  const Catalogue& catalogue() const override { return catalogue_; }
+  RankGroup& group() override { return *group_; }
+
+ private:
+  const DeviceInfo info_;
+  const std::shared_ptr<host::Executor> executor_;
+  const std::unique_ptr<SharedArena> arena_;
+  CachingResource memory_;
+  const std::unique_ptr<RankGroup> group_;
+  GroupSpeed speed_;
+  Catalogue catalogue_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GroupDevice>> MakeGroupDevice(
+    const GroupSpec& spec, std::shared_ptr<host::Executor> executor) {
+  constexpr char kProgram[] = "crout-rank";
+  RankGroupOptions options;
+  options.name = absl::StrCat("group:", spec.name);
+  options.program = FindHelperProgram(kProgram);
+  if (options.program.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        options.name, " needs the program ", kProgram,
+        ", which is not installed. Build Crout with ScaLAPACK and Open MPI (CROUT_SCALAPACK=ON)"));
+  }
+  options.ranks = spec.ranks;
+  options.threads = std::max(1, executor->budget().total() / spec.ranks);
+  CROUT_ASSIGN_OR_RETURN(std::unique_ptr<SharedArena> arena,
+                         SharedArena::Create(kArenaShare * host::SystemMemoryBytes()));
+  CROUT_ASSIGN_OR_RETURN(std::unique_ptr<RankGroup> group, RankGroup::Start(options, *arena));
+  const DeviceInfo info = {
+      .kind = DeviceKind::kHost,
+      .name = options.name,
+      .description = absl::StrCat(spec.ranks, " ranks on ", host::ProcessorName()),
+      .memory_bytes = host::SystemMemoryBytes(),
+      .parallelism = 1,
+      .types = kAllTypes,
+      .has_sparse_ops = true,
+      .ranks = spec.ranks};
+  auto device = std::make_unique<HostGroupDevice>(info, std::move(executor), std::move(arena),
+                                                  std::move(group));
+  CROUT_RETURN_IF_ERROR(device->MeasureSpeed());
+  return device;
+}
+
+}  // namespace crout

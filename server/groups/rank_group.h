@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A group of processes (ranks) on this machine that run one job at a time together.
+#ifndef CROUT_SERVER_GROUPS_RANK_GROUP_H_
+#define CROUT_SERVER_GROUPS_RANK_GROUP_H_
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/stop_requested.h"
+#include "kernels/util/mutex.h"
+#include "kernels/util/owned_file.h"
+#include "server/groups/rank_folder.h"
+#include "server/groups/rank_listener.h"
+#include "server/groups/rank_processes.h"
+#include "server/groups/shared_arena.h"
+
+namespace crout {
+
+struct RankGroupOptions {
+  std::string name;     // for messages and the log: "group:big"
+  std::string program;  // path of crout-rank
+  int ranks = 1;
+  int threads = 1;  // cores of each rank
+};
+
+// Starts its ranks and watches them on a thread. A rank is lost if its stream ends, if it has sent
+// nothing for kSilence (each sends a heartbeat every second), or if a job exceeds its deadline.
+// Then all ranks are killed, because MPI hangs when one is missing, and started again.
+//
+// The ranks also end when this process ends, by whatever signal (PR_SET_PDEATHSIG). Thread-safe.
+class RankGroup final : private RankEvents {
+ public:
+  static constexpr std::chrono::seconds kSilence{5};
+  // Most time from the start of the processes until all ranks have joined.
+  static constexpr std::chrono::seconds kFormation{20};
+
+  // Starts the ranks, which map `arena`, and waits until all have joined. UNAVAILABLE, with the
+  // output of the ranks, if they do not. `arena` must outlive the group.
+  static absl::StatusOr<std::unique_ptr<RankGroup>> Start(const RankGroupOptions& options,
+                                                          const SharedArena& arena);
+  ~RankGroup() override;
+  RankGroup(const RankGroup&) = delete;  // It owns a thread.
+  RankGroup& operator=(const RankGroup&) = delete;
+
+  int ranks() const { return options_.ranks; }
+
+  // Runs the job on all ranks, after other calls' jobs, and returns its info. Waits for a group
+  // that is forming.
+  //
+  // UNAVAILABLE (reason GROUP_LOST, with a retry delay): a rank was lost. INTERNAL: the ranks
+  // refused the job. CANCELLED: `stop` returned true; a job that does not end within a second is
+  // killed with its ranks.
+  absl::StatusOr<int64_t> Run(rank::v1::Job job, double predicted_seconds, StopRequested stop);
+
+  // Process ids of the ranks, by rank. Empty while the group is forming.
+  std::vector<pid_t> pids();
+  // Number of times that the group has formed.
+  int64_t formations();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // A rank that has joined.
+  struct Member {
+    std::shared_ptr<RankStream> stream;  // null: has not joined
+    pid_t pid = 0;
+    OwnedFile process;  // a pidfd
+    Clock::time_point last_heard;
+    std::optional<rank::v1::Result> result;  // answer to the job `job_id_`
+  };
+
+  RankGroup(const RankGroupOptions& options, const SharedArena& arena, RankFolder folder);
+
+  // RankEvents.
+  absl::Status Joined(std::shared_ptr<RankStream> stream, const rank::v1::Hello& hello) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Received(const RankStream& stream, const rank::v1::RankMessage& message) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Left(const RankStream& stream) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The watching thread.
+  void Supervise();
+  // Starts the ranks and waits until all have joined or the formation has failed.
+  void Form();
+  // Returns when the group must end.
+  void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Kills all ranks and waits for their end.
+  void Disband() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits before the next formation, longer after each one that failed.
+  void Pause() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Sets the reason for which the formation must end, unless it has one.
+  void Lose(const std::string& reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AllJoined() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AllAnswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Member* Find(const RankStream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LostStatus(const std::string& reason) const;
+  // Waits until the group has formed.
+  absl::Status AwaitFormation(StopRequested stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<int64_t> AwaitResults(double predicted_seconds, StopRequested stop)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const RankGroupOptions options_;
+  const SharedArena& arena_;
+  const RankFolder folder_;
+  std::unique_ptr<RankProcesses> processes_;  // used by the watching thread
+  int failures_ = 0;                          // formations in a row that failed; same thread
+
+  Mutex run_mutex_;  // held while a job runs
+  Mutex mutex_;      // after run_mutex_
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool formed_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t formations_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string token_ ABSL_GUARDED_BY(mutex_);  // required to join now; empty: no rank may join
+  std::string loss_ ABSL_GUARDED_BY(mutex_);   // why it must end; empty: it may go on
+  std::string last_loss_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);  // by rank
+  uint64_t job_id_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  std::unique_ptr<RankListener> listener_;
+  std::thread supervisor_;
+};
+
+}  // namespace crout
+
+#endif  // CROUT_SERVER_GROUPS_RANK_GROUP_H_

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/groups/rank_processes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/util/status_macros.h"
+#include "rank/join_environment.h"
+
+extern char** environ;
+
+namespace crout {
+namespace {
+
+// Returns this process's environment with the variables of `set` ("NAME=value") replaced.
+std::vector<std::string> EnvironmentWith(const std::vector<std::string>& set) {
+  std::vector<std::string> all = set;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const absl::string_view text = *entry;
+    const absl::string_view name = text.substr(0, text.find('='));
+    bool replaced = false;
+    for (const std::string& other : set) {
+      replaced = replaced || absl::StartsWith(other, absl::StrCat(name, "="));
+    }
+    if (!replaced) all.emplace_back(text);
+  }
+  return all;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Starts the process in a process group of its own, so that a terminal's interrupt reaches the
+// daemon alone. Both output streams go to `log`. Returns an errno.
+int Spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+          const std::string& log, pid_t* pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const int error = posix_spawn(pid, arguments.front().c_str(), &actions, &attributes,
+                                Pointers(arguments).data(), Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return error;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RankProcesses>> RankProcesses::Start(const RankFolder& folder,
+                                                                    const RankStart& start) {
+  CROUT_ASSIGN_OR_RETURN(const std::string files, folder.RenewFiles());
+  const std::vector<std::string> arguments = {start.program, absl::StrCat("--start=", start.ranks),
+                                              absl::StrCat("--join=unix:", folder.socket())};
+  const std::vector<std::string> environment = EnvironmentWith(
+      {absl::StrCat(rank::kTokenVariable, "=", start.token),
+       absl::StrCat("OMP_NUM_THREADS=", start.threads), absl::StrCat("TMPDIR=", files)});
+  pid_t pid = 0;
+  if (const int error = Spawn(arguments, environment, folder.log(), &pid); error != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot start ", start.program, ": ", std::strerror(error)));
+  }
+  return std::unique_ptr<RankProcesses>(new RankProcesses(pid));
+}
+
+RankProcesses::~RankProcesses() {
+  if (pid_ == 0) return;
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+bool RankProcesses::ended() {
+  if (pid_ != 0 && waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
+  return pid_ == 0;
+}
+
+}  // namespace crout

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests a daemon with a group of ranks, and its end by signals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "kernels/util/helper_program.h"
+#include "tests/e2e/harness/daemon.h"
+#include "tests/support/status_matchers.h"
+
+namespace crout::e2e::group_test {
+namespace {
+
+using ::crout::testing::FailsWith;
+
+constexpr int kRanks = 2;
+constexpr double kRoundoff = 1.1e-16;  // float64
+
+// A process, as the system reports it.
+struct ProcessState {
+  std::string name;
+  char state = 'X';
+  pid_t parent = 0;
+};
+
+std::optional<ProcessState> StateOf(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(") ");
+  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
+  const std::vector<std::string> fields = absl::StrSplit(text.substr(close + 2), ' ');
+  ProcessState state{.name = text.substr(open + 1, close - open - 1), .state = fields[0][0]};
+  if (!absl::SimpleAtoi(fields[1], &state.parent)) return std::nullopt;
+  return state;
+}
+
+// A process that has ended may still have an entry, until its parent has read its status.
+bool IsAlive(pid_t pid) {
+  const std::optional<ProcessState> state = StateOf(pid);
+  return state && state->state != 'Z' && state->state != 'X';
+}
+
+// Returns the children of `parent` that run, with theirs.
+std::vector<pid_t> DescendantsOf(pid_t parent) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid) || !IsAlive(pid)) continue;
+    const std::optional<ProcessState> state = StateOf(pid);
+    if (!state || state->parent != parent) continue;
+    found.push_back(pid);
+    const std::vector<pid_t> below = DescendantsOf(pid);
+    found.insert(found.end(), below.begin(), below.end());
+  }
+  return found;
+}
+
+class GroupTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (FindHelperProgram("crout-rank").empty()) GTEST_SKIP() << "crout-rank is not built";
+    daemon_ = std::make_unique<Daemon>(
+        std::vector<std::string>{absl::StrCat("--group=pair=host:", kRanks)});
+    client_ = daemon_->NewClient();
+  }
+
+  std::vector<pid_t> Ranks() {
+    std::vector<pid_t> ranks;
+    for (const pid_t pid : DescendantsOf(daemon_->process().pid())) {
+      if (const auto state = StateOf(pid); state && state->name == "crout-rank") {
+        ranks.push_back(pid);
+      }
+    }
+    return ranks;
+  }
+
+  // Returns a matrix that differs for each order, with entries in (-1, 1).
+  static std::vector<double> MatrixOf(int64_t n) {
+    std::vector<double> a(static_cast<size_t>(n * n));
+    uint64_t bits = static_cast<uint64_t>(n);
+    for (double& entry : a) {
+      bits = bits * 6364136223846793005u + 1442695040888963407u;
+      entry = static_cast<double>(static_cast<int64_t>(bits)) / 9.3e18;
+    }
+    return a;
+  }
+  absl::StatusOr<FactorDescription> Factor(int64_t n, const std::string& device) {
+    const std::vector<double> a = MatrixOf(n);
+    FactorOptions options;
+    options.device = device;
+    return client_->Factor(MatrixSource::Dense(absl::MakeConstSpan(a), n, n), options);
+  }
+  absl::StatusOr<SolveResult> Solve(const std::string& handle, int64_t n) {
+    const std::vector<double> b(static_cast<size_t>(n), 1.0);
+    BufferSink x;
+    return client_->Solve(handle, MatrixSource::Dense(absl::MakeConstSpan(b), n, 1), {}, &x);
+  }
+
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_F(GroupTest, SolvesAsAccuratelyAsTheHost) {
+  for (const int64_t n : {500, 3000}) {
+    SCOPED_TRACE(n);
+    const auto factor = Factor(n, "group:pair");
+    ASSERT_OK(factor);
+    EXPECT_EQ(factor->device, "group:pair");
+    EXPECT_EQ(factor->algorithm, Algorithm::kScalapack);
+    const auto solved = Solve(factor->handle, n);
+    ASSERT_OK(solved);
+    EXPECT_EQ(solved->solver, Solver::kScalapack);
+    const auto on_host = Factor(n, "host");
+    ASSERT_OK(on_host);
+    const auto expected = Solve(on_host->handle, n);
+    ASSERT_OK(expected);
+    // Errors of different block sizes differ by a small factor.
+    EXPECT_LE(*solved->backward_error, 8 * *expected->backward_error + kRoundoff);
+    EXPECT_OK(client_->Release(factor->handle));
+    EXPECT_OK(client_->Release(on_host->handle));
+  }
+  // Without a name, jobs that fit run on the host.
+  EXPECT_EQ(Factor(100, "")->device, "host");
+}
+
+TEST_F(GroupTest, StoppedRankEndsTheCallAndTheNextOneSucceeds) {
+  const std::vector<pid_t> ranks = Ranks();
+  ASSERT_EQ(ranks.size(), static_cast<size_t>(kRanks));
+  kill(ranks[1], SIGSTOP);
+  EXPECT_THAT(Factor(300, "group:pair"),
+              FailsWith(absl::StatusCode::kUnavailable, "group:pair was lost"));
+  EXPECT_OK(Factor(300, "group:pair"));
+  for (const pid_t pid : ranks) EXPECT_FALSE(IsAlive(pid)) << pid;
+}
+
+TEST_F(GroupTest, NoProcessSurvivesTheDaemon) {
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    SCOPED_TRACE(signal);
+    const std::vector<pid_t> processes = DescendantsOf(daemon_->process().pid());
+    ASSERT_GE(processes.size(), static_cast<size_t>(kRanks + 1)) << "the ranks and mpirun";
+    kill(Ranks().front(), SIGSTOP);
+    daemon_->process().Signal(signal);
+    ASSERT_TRUE(daemon_->process().Wait().has_value());
+    for (const pid_t pid : processes) {
+      EXPECT_TRUE(Eventually([pid] { return !IsAlive(pid); })) << pid;
+    }
+    SetUp();
+  }
+}
+
+}  // namespace
+}  // namespace crout::e2e::group_test
