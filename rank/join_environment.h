@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The environment of the ranks that the daemon starts.
+// Names that the daemon and the ranks that it starts share.
 #ifndef CROUT_RANK_JOIN_ENVIRONMENT_H_
 #define CROUT_RANK_JOIN_ENVIRONMENT_H_
 
@@ -8,6 +8,11 @@ namespace crout::rank {
 
 // Environment variable with the secret of the formation. A command line would show it to all users.
 inline constexpr char kTokenVariable[] = "CROUT_RANK_TOKEN";
+
+// Descriptor of the group's shared memory in the process that starts the ranks, their parent.
+// mpirun closes it in the ranks, which open it below /proc. They cannot open the daemon's
+// descriptor, because a daemon with keys hides its own entry there.
+inline constexpr int kMemoryDescriptor = 3;
 
 }  // namespace crout::rank
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -110,16 +112,25 @@ class DaemonStream {
   std::thread heart_;
 };
 
-std::span<std::byte> MapMemory(const v1::Welcome& welcome) {
-  const int file = open(welcome.memory().c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) Exit(kBadUsage, "cannot open the group's memory: " + std::string(strerror(errno)));
-  void* const data = mmap(nullptr, welcome.memory_bytes(), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_NORESERVE, file, 0);
+// Maps the group's memory of `bytes` bytes.
+std::span<std::byte> MapMemory(uint64_t bytes) {
+  const std::string path =
+      "/proc/" + std::to_string(getppid()) + "/fd/" + std::to_string(kMemoryDescriptor);
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat state;
+  if (file < 0 || fstat(file, &state) != 0) {
+    Exit(kBadUsage, "cannot open the group's memory, " + path + ": " + strerror(errno));
+  }
+  if (!S_ISREG(state.st_mode) || static_cast<uint64_t>(state.st_size) != bytes) {
+    Exit(kBadUsage, path + " is not the group's memory of " + std::to_string(bytes) + " bytes");
+  }
+  void* const data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
   if (data == MAP_FAILED) {
     Exit(kBadUsage, "cannot map the group's memory: " + std::string(strerror(errno)));
   }
   close(file);
-  return {static_cast<std::byte*>(data), welcome.memory_bytes()};
+  return {static_cast<std::byte*>(data), bytes};
 }
 
 struct CommandLine {
@@ -162,7 +173,7 @@ std::optional<CommandLine> Parse(int argc, char** argv) {
   DaemonStream stream(address, hello);
   const v1::GroupMessage first = stream.Next();
   if (!first.has_welcome()) Exit(kBadUsage, "the daemon's first message is not a welcome");
-  const std::span<std::byte> memory = MapMemory(first.welcome());
+  const std::span<std::byte> memory = MapMemory(first.welcome().memory_bytes());
   while (true) {
     const v1::GroupMessage message = stream.Next();
     if (!message.has_job()) Exit(kBadUsage, "the daemon sent an unknown message");

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -132,11 +134,10 @@ absl::Status RankGroup::Joined(std::shared_ptr<RankStream> stream, const Hello& 
   member.process = OpenProcess(member.pid);
   if (member.process.get() < 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("process ", hello.pid(), " is not a process of this machine"));
+        absl::StrCat("process ", hello.pid(), " cannot be opened: ", std::strerror(errno)));
   }
   member.last_heard = SteadyNow();
   GroupMessage message;
-  message.mutable_welcome()->set_memory(arena_.path());
   message.mutable_welcome()->set_memory_bytes(arena_.size());
   stream->Write(message);
   member.stream = std::move(stream);
@@ -274,6 +275,7 @@ void RankGroup::Form() {
   auto processes = RankProcesses::Start(folder_, {.program = options_.program,
                                                   .ranks = options_.ranks,
                                                   .threads = options_.threads,
+                                                  .memory = arena_.file(),
                                                   .token = *token});
   MutexLock lock(&mutex_);
   if (!processes.ok()) return Lose(std::string(processes.status().message()));

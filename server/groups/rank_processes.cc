@@ -45,28 +45,36 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 }
 
 // Starts the process in a process group of its own, so that a terminal's interrupt reaches the
-// daemon alone. Both output streams go to `log`. Returns an errno.
+// daemon alone. Both output streams go to `log`. The process has `memory` as
+// rank::kMemoryDescriptor and no other file of this process. Returns an errno.
 int Spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
-          const std::string& log, pid_t* pid) {
+          const std::string& log, int memory, pid_t* pid) {
+  int error = 0;
+  const auto check = [&error](int code) {
+    if (error == 0) error = code;
+  };
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  check(posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
+  check(posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
+                                         O_WRONLY | O_CREAT | O_APPEND, 0600));
+  check(posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO));
+  check(posix_spawn_file_actions_adddup2(&actions, memory, rank::kMemoryDescriptor));
+  check(posix_spawn_file_actions_addclosefrom_np(&actions, rank::kMemoryDescriptor + 1));
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int error = posix_spawn(pid, arguments.front().c_str(), &actions, &attributes,
-                                Pointers(arguments).data(), Pointers(environment).data());
+  check(posix_spawnattr_setsigmask(&attributes, &none));
+  check(posix_spawnattr_setsigdefault(&attributes, &all));
+  check(posix_spawnattr_setpgroup(&attributes, 0));
+  check(posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
+  if (error == 0) {
+    error = posix_spawn(pid, arguments.front().c_str(), &actions, &attributes,
+                        Pointers(arguments).data(), Pointers(environment).data());
+  }
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return error;
@@ -83,7 +91,8 @@ absl::StatusOr<std::unique_ptr<RankProcesses>> RankProcesses::Start(const RankFo
       {absl::StrCat(rank::kTokenVariable, "=", start.token),
        absl::StrCat("OMP_NUM_THREADS=", start.threads), absl::StrCat("TMPDIR=", files)});
   pid_t pid = 0;
-  if (const int error = Spawn(arguments, environment, folder.log(), &pid); error != 0) {
+  const int error = Spawn(arguments, environment, folder.log(), start.memory, &pid);
+  if (error != 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot start ", start.program, ": ", std::strerror(error)));
   }

@@ -18,6 +18,7 @@ struct RankStart {
   std::string program;  // path of crout-rank
   int ranks = 1;
   int threads = 1;  // cores of each rank
+  int memory = -1;  // descriptor of the group's shared memory
   std::string token;
 };
 

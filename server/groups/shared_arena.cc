@@ -89,10 +89,6 @@ void SharedArena::Release(void* block, size_t bytes) {
   free_.emplace(offset, bytes);
 }
 
-std::string SharedArena::path() const {
-  return absl::StrCat("/proc/", getpid(), "/fd/", file_.get());
-}
-
 absl::StatusOr<uint64_t> SharedArena::OffsetOf(const void* data, size_t bytes) const {
   const auto begin = reinterpret_cast<uintptr_t>(data_);
   const auto at = reinterpret_cast<uintptr_t>(data);

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -33,8 +32,8 @@ class SharedArena final : public BlockSource {
   absl::StatusOr<void*> Acquire(size_t bytes) override;
   void Release(void* block, size_t bytes) override;
 
-  // Path by which another process of this user opens the memory while this process runs.
-  std::string path() const;
+  // Descriptor of the memory, for processes that this process starts.
+  int file() const { return file_.get(); }
   size_t size() const { return size_; }
 
   // Returns the offset of the range in the memory. INTERNAL if the range is not inside it.

@@ -3,6 +3,7 @@
 // Tests a daemon with a group of ranks, and its end by signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "kernels/util/helper_program.h"
+#include "server/auth/token.h"
 #include "tests/e2e/harness/daemon.h"
 #include "tests/support/status_matchers.h"
 
@@ -113,6 +115,18 @@ class GroupTest : public ::testing::Test {
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Client> client_;
 };
+
+// Such a daemon hides its entry in /proc from other processes of its user.
+TEST_F(GroupTest, ADaemonWithIdentitiesSharesMemoryWithItsRanks) {
+  const TempDir files;
+  const std::string identities = files.File("identities");
+  WriteFile(identities, absl::StrCat("[ann]\ntenants = a\nroles = factor\ntoken = ",
+                                     FormatTokenHash(HashToken("ann")), "\n"));
+  ASSERT_EQ(chmod(identities.c_str(), 0600), 0);
+  // The start includes a factorization by the ranks.
+  const Daemon daemon({"--identities=" + identities, "--group=pair=host:2"});
+  EXPECT_TRUE(daemon.Logs({"group_formed"}));
+}
 
 TEST_F(GroupTest, SolvesAsAccuratelyAsTheHost) {
   for (const int64_t n : {500, 3000}) {
