@@ -35,8 +35,8 @@ struct SharedMatrix {
              " columns and the leading dimension " + std::to_string(ld));
     }
     const std::span<std::byte> bytes = At(memory, matrix.range());
-    const auto needed = (static_cast<uint64_t>(ld) * (cols - 1) + rows) * sizeof(T);
-    if (bytes.size() < needed) Refuse("a matrix is longer than its range");
+    const auto elements = static_cast<uint64_t>(ld) * (cols - 1) + rows;
+    if (bytes.size() / sizeof(T) < elements) Refuse("a matrix is longer than its range");
     data = reinterpret_cast<T*>(bytes.data());
   }
 

@@ -67,6 +67,16 @@ void Kill(const OwnedFile& process) {
   syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
 }
 
+// Waits until the process has ended.
+void AwaitEnd(const OwnedFile& process, std::chrono::steady_clock::time_point deadline) {
+  pollfd ended{process.get(), POLLIN, 0};
+  int result = 0;
+  do {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - SteadyNow());
+    result = poll(&ended, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+  } while (result < 0 && errno == EINTR);
+}
+
 std::string Describe(size_t rank, pid_t pid) {
   return absl::StrCat("rank ", rank, " (process ", pid, ")");
 }
@@ -101,7 +111,7 @@ RankGroup::~RankGroup() {
 std::vector<pid_t> RankGroup::pids() {
   MutexLock lock(&mutex_);
   std::vector<pid_t> pids;
-  if (!formed_) return pids;
+  if (!formed_ || !AllJoined()) return pids;
   for (const Member& member : members_) pids.push_back(member.pid);
   return pids;
 }
@@ -194,7 +204,6 @@ absl::Status RankGroup::LostStatus(const std::string& reason) const {
 absl::StatusOr<int64_t> RankGroup::Run(rank::v1::Job job, double predicted_seconds,
                                        StopRequested stop) {
   MutexLock run_lock(&run_mutex_);
-  std::vector<std::shared_ptr<RankStream>> streams;
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(AwaitFormation(stop));
   job.set_id(++job_id_);
@@ -209,7 +218,7 @@ absl::StatusOr<int64_t> RankGroup::Run(rank::v1::Job job, double predicted_secon
 
 absl::Status RankGroup::AwaitFormation(StopRequested stop) {
   const Clock::time_point deadline = SteadyNow() + kMostWait;
-  while (!formed_ || !loss_.empty()) {
+  while (!formed_ || !loss_.empty() || stopping_) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     const Clock::time_point now = SteadyNow();
     if (now >= deadline || stopping_) return LostStatus(last_loss_);
@@ -225,20 +234,24 @@ absl::StatusOr<int64_t> RankGroup::AwaitResults(double predicted_seconds, StopRe
                           std::chrono::duration<double>(kSlack * predicted_seconds)));
   Clock::time_point deadline = SteadyNow() + allowed;
   bool stopped = false;
+  bool killed_because_stopped = false;
+  // A rank may write to the memory of the job until it has answered or ended.
   while (!AllAnswered()) {
-    if (!formed_ || formations_ != formation) return LostStatus(last_loss_);
-    if (!loss_.empty()) return LostStatus(loss_);
+    if (!formed_ || formations_ != formation) {
+      return killed_because_stopped ? absl::CancelledError("the job was stopped")
+                                    : LostStatus(last_loss_);
+    }
     const Clock::time_point now = SteadyNow();
     if (!stopped && stop()) {
       stopped = true;
       deadline = std::min(deadline, now + kStopGrace);
     }
-    if (now >= deadline) {
+    if (now >= deadline && loss_.empty()) {
+      killed_because_stopped = stopped;
       Lose(stopped ? std::string("a job was cancelled")
                    : absl::StrCat("a job predicted to take ", predicted_seconds,
                                   " s did not end within ",
                                   std::chrono::duration_cast<seconds>(allowed).count(), " s"));
-      return stopped ? absl::CancelledError("the job was stopped") : LostStatus(loss_);
     }
     changed_.WaitUntil(&mutex_, now + kStopPoll);
   }
@@ -318,20 +331,11 @@ void RankGroup::Watch() {
 
 void RankGroup::Disband() {
   std::vector<Member> members(options_.ranks);
-  bool lost = false;
   {
     MutexLock lock(&mutex_);
-    members.swap(members_);
-    lost = !stopping_ && formed_;
-    failures_ = formed_ ? 0 : failures_ + 1;
-    formed_ = false;
     token_.clear();
-    last_loss_ = std::exchange(loss_, {});
-    changed_.SignalAll();
-    if (!stopping_) {
-      Log(LogLevel::kWarn, lost ? "group_lost" : "group_not_formed",
-          {{"device", options_.name}, {"reason", last_loss_}});
-    }
+    members.swap(members_);
+    failures_ = formed_ ? 0 : failures_ + 1;
   }
   for (const Member& member : members) {
     if (member.stream == nullptr) continue;
@@ -339,13 +343,21 @@ void RankGroup::Disband() {
     member.stream->Cancel();
   }
   processes_.reset();
+  const Clock::time_point deadline = SteadyNow() + kEndWait;
   for (const Member& member : members) {
-    pollfd process{member.process.get(), POLLIN, 0};  // readable when the process has ended
     if (member.stream == nullptr) continue;
-    poll(&process, 1, static_cast<int>(kEndWait.count()));
+    AwaitEnd(member.process, deadline);
     // Orphans become children of this process if it is the first one of a container.
     waitpid(member.pid, nullptr, WNOHANG);
   }
+  MutexLock lock(&mutex_);
+  if (!stopping_) {
+    Log(LogLevel::kWarn, formed_ ? "group_lost" : "group_not_formed",
+        {{"device", options_.name}, {"reason", loss_}});
+  }
+  formed_ = false;
+  last_loss_ = std::exchange(loss_, {});
+  changed_.SignalAll();
 }
 
 void RankGroup::Pause() {

@@ -60,7 +60,7 @@ class RankGroup final : private RankEvents {
   //
   // UNAVAILABLE (reason GROUP_LOST, with a retry delay): a rank was lost. INTERNAL: the ranks
   // refused the job. CANCELLED: `stop` returned true; a job that does not end within a second is
-  // killed with its ranks.
+  // killed with its ranks. When it returns, no rank uses the memory of the job.
   absl::StatusOr<int64_t> Run(rank::v1::Job job, double predicted_seconds, StopRequested stop);
 
   // Process ids of the ranks, by rank. Empty while the group is forming.
@@ -121,7 +121,7 @@ class RankGroup final : private RankEvents {
   Mutex mutex_;      // after run_mutex_
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool formed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool formed_ ABSL_GUARDED_BY(mutex_) = false;  // until its ranks have ended
   int64_t formations_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string token_ ABSL_GUARDED_BY(mutex_);  // required to join now; empty: no rank may join
   std::string loss_ ABSL_GUARDED_BY(mutex_);   // why it must end; empty: it may go on

@@ -66,6 +66,11 @@ class GroupLossTest : public GroupTest<3> {
     EXPECT_TRUE(RetryAfterOf(status));
   }
 
+  // A job that has ended has no rank that could write to its memory.
+  void ExpectRanksEnded() {
+    for (const pid_t pid : pids_) EXPECT_FALSE(IsAlive(pid)) << pid;
+  }
+
   // Expects that the processes of the last formation are gone, and that a new one works.
   void ExpectFormsAgain() {
     const std::vector<pid_t> old = pids_;
@@ -91,6 +96,7 @@ TEST_F(GroupLossTest, KilledRankEndsTheJobAtOnce) {
   running.get_future().wait();
   kill(pids_[1], SIGKILL);
   ExpectLost(job.get(), "ended. It forms again; retry the call");
+  ExpectRanksEnded();
   ExpectFormsAgain();
 }
 
@@ -98,6 +104,7 @@ TEST_F(GroupLossTest, StoppedRankIsFoundInSixSeconds) {
   const Clock::time_point start = Clock::now();
   kill(pids_[0], SIGSTOP);
   ExpectLost(StartFactor().get(), "sent no heartbeat for 5 s");
+  ExpectRanksEnded();
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(8));  // two more, for a busy machine
   ExpectFormsAgain();
 }
@@ -112,6 +119,7 @@ TEST_F(GroupLossTest, CancelledJobEndsItsRanks) {
   const auto stop = [polls = 0]() mutable { return ++polls > kPollsOfRunningJob; };
   const Clock::time_point start = Clock::now();
   EXPECT_THAT(StartFactor(stop).get(), FailsWith(absl::StatusCode::kCancelled, ""));
+  ExpectRanksEnded();
   EXPECT_LT(Clock::now() - start, RankGroup::kSilence);
   ExpectFormsAgain();
 }
