@@ -26,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kPrefix[] = "crout-group-";
-constexpr char kLock[] = "/lock";
 
 // Sockets and MPI's files need no disk. The path must be short: sockets have at most 107
 // characters.
@@ -40,32 +39,32 @@ absl::Status Failed(const std::string& path, const char* call) {
       absl::StrCat("the folder of a group, ", path, ": ", call, ": ", std::strerror(errno)));
 }
 
-// Opens the lock file of a folder and locks it, or returns no file.
+// Opens and locks a folder of this user. Returns no file, with errno, if the folder is another
+// user's, is gone, or is locked by a process that uses it. Does not follow links.
 OwnedFile Lock(const std::string& path) {
-  OwnedFile lock(open((path + kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock.get() < 0 || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return OwnedFile();
-  return lock;
-}
-
-bool IsOurs(const fs::path& path) {
+  OwnedFile folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   struct stat state;
-  return lstat(path.c_str(), &state) == 0 && S_ISDIR(state.st_mode) && state.st_uid == geteuid();
+  if (folder.get() < 0 || fstat(folder.get(), &state) != 0) return OwnedFile();
+  if (state.st_uid != geteuid()) {
+    errno = EPERM;
+    return OwnedFile();
+  }
+  if (flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return OwnedFile();
+  // Another process may have removed the folder before it was locked.
+  if (lstat(path.c_str(), &state) != 0) return OwnedFile();
+  return folder;
 }
 
-// Removes the folders of processes that no longer run.
+// Removes the folders of processes that no longer run. The system unlocks the folders of a process
+// when it ends.
 void RemoveOld(const std::string& root) {
   std::error_code error;
   for (fs::directory_iterator entry(root, error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string path = entry->path().string();
-    if (!absl::StartsWith(entry->path().filename().string(), kPrefix) || !IsOurs(entry->path())) {
-      continue;
-    }
-    // A folder without a lock file is being made.
-    if (access((path + kLock).c_str(), F_OK) != 0) continue;
-    if (const OwnedFile lock = Lock(path); lock.get() >= 0) {
+    if (!absl::StartsWith(entry->path().filename().string(), kPrefix)) continue;
+    if (const OwnedFile lock = Lock(entry->path().string()); lock.get() >= 0) {
       std::error_code ignored;  // The next start tries again.
-      fs::remove_all(path, ignored);
+      fs::remove_all(entry->path(), ignored);
     }
   }
 }
@@ -73,13 +72,18 @@ void RemoveOld(const std::string& root) {
 }  // namespace
 
 absl::StatusOr<RankFolder> RankFolder::Create() {
+  constexpr int kMostAttempts = 100;
   const std::string root = Root();
   RemoveOld(root);
-  std::string path = absl::StrCat(root, "/", kPrefix, "XXXXXX");
-  if (mkdtemp(path.data()) == nullptr) return Failed(path, "mkdtemp");
-  OwnedFile lock = Lock(path);
-  if (lock.get() < 0) return Failed(path, "lock");
-  return RankFolder(std::move(path), std::move(lock));
+  for (int attempt = 1;; ++attempt) {
+    std::string path = absl::StrCat(root, "/", kPrefix, "XXXXXX");
+    if (mkdtemp(path.data()) == nullptr) return Failed(path, "mkdtemp");
+    OwnedFile lock = Lock(path);
+    if (lock.get() >= 0) return RankFolder(std::move(path), std::move(lock));
+    // Another daemon that starts removes this folder, because it was not locked yet.
+    const bool removed = errno == EWOULDBLOCK || errno == ENOENT;
+    if (!removed || attempt == kMostAttempts) return Failed(path, "lock");
+  }
 }
 
 RankFolder::RankFolder(std::string path, OwnedFile lock)

@@ -11,11 +11,12 @@
 
 namespace crout {
 
-// A folder in memory that only this user can enter, removed by the destructor. A killed daemon
-// leaves it behind; the next one of this user removes it. Move-only.
+// A folder in memory that only this user can enter, removed by the destructor. It is locked until
+// then. A killed daemon leaves its folder behind, unlocked. Move-only.
 class RankFolder {
  public:
-  // UNAVAILABLE, with the system's message, if the folder cannot be made.
+  // Removes the unlocked folders of this user, and makes a folder. UNAVAILABLE, with the system's
+  // message, if the folder cannot be made.
   static absl::StatusOr<RankFolder> Create();
   ~RankFolder();
   RankFolder(RankFolder&& other) noexcept;
@@ -36,7 +37,7 @@ class RankFolder {
   RankFolder(std::string path, OwnedFile lock);
 
   std::string path_;
-  OwnedFile lock_;  // locked while this process uses the folder
+  OwnedFile lock_;  // the folder
 };
 
 }  // namespace crout

@@ -18,6 +18,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "kernels/util/helper_program.h"
 #include "server/auth/token.h"
 #include "tests/e2e/harness/daemon.h"
@@ -69,6 +71,21 @@ std::vector<pid_t> DescendantsOf(pid_t parent) {
     found.insert(found.end(), below.begin(), below.end());
   }
   return found;
+}
+
+// Returns the folder of a daemon's group, from the command line of one of its processes; empty if
+// no process has it.
+std::filesystem::path FolderOf(const std::vector<pid_t>& processes) {
+  for (const pid_t pid : processes) {
+    std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"));
+    for (std::string argument; std::getline(file, argument, '\0');) {
+      absl::string_view socket = argument;
+      if (absl::ConsumePrefix(&socket, "--join=unix:")) {
+        return std::filesystem::path(std::string(socket)).parent_path();
+      }
+    }
+  }
+  return {};
 }
 
 class GroupTest : public ::testing::Test {
@@ -161,18 +178,21 @@ TEST_F(GroupTest, StoppedRankEndsTheCallAndTheNextOneSucceeds) {
   for (const pid_t pid : ranks) EXPECT_FALSE(IsAlive(pid)) << pid;
 }
 
-TEST_F(GroupTest, NoProcessSurvivesTheDaemon) {
+TEST_F(GroupTest, NothingSurvivesTheDaemon) {
   for (const int signal : {SIGKILL, SIGTERM}) {
     SCOPED_TRACE(signal);
     const std::vector<pid_t> processes = DescendantsOf(daemon_->process().pid());
     ASSERT_GE(processes.size(), static_cast<size_t>(kRanks + 1)) << "the ranks and mpirun";
+    const std::filesystem::path folder = FolderOf(processes);
+    ASSERT_TRUE(std::filesystem::exists(folder)) << folder;
     kill(Ranks().front(), SIGSTOP);
     daemon_->process().Signal(signal);
     ASSERT_TRUE(daemon_->process().Wait().has_value());
     for (const pid_t pid : processes) {
       EXPECT_TRUE(Eventually([pid] { return !IsAlive(pid); })) << pid;
     }
-    SetUp();
+    SetUp();  // removes the folder of a killed daemon
+    EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
   }
 }
 
