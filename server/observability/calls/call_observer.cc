@@ -18,12 +18,13 @@ namespace crout {
 namespace {
 
 std::optional<Rejection> RejectionOf(const absl::Status& status) {
-  static constexpr std::array<std::pair<std::string_view, Rejection>, 7> kReasons = {
+  static constexpr std::array<std::pair<std::string_view, Rejection>, 8> kReasons = {
       {{kReasonQueueFull, Rejection::kQueueFull},
        {kReasonMemoryExhausted, Rejection::kMemory},
        {kReasonQuotaExceeded, Rejection::kQuota},
        {kReasonDraining, Rejection::kDraining},
        {kReasonDeviceLost, Rejection::kDeviceLost},
+       {kReasonGroupLost, Rejection::kGroupLost},
        {kReasonUploadIdle, Rejection::kUploadIdle},
        {kReasonUploadSlow, Rejection::kUploadIdle}}};
   const auto reason = ReasonOf(status);

@@ -75,9 +75,10 @@ enum class Rejection : uint8_t {
   kDeviceLost,  // UNAVAILABLE: the device is fenced
   kUploadIdle,  // the payload stopped arriving
   kQuota,       // RESOURCE_EXHAUSTED: a quota of the tenant
+  kGroupLost,   // UNAVAILABLE: the group of processes forms again
 };
-inline constexpr std::array<std::string_view, 6> kRejectionNames = {
-    "queue_full", "memory", "draining", "device_lost", "upload_idle", "quota"};
+inline constexpr std::array<std::string_view, 7> kRejectionNames = {
+    "queue_full", "memory", "draining", "device_lost", "upload_idle", "quota", "group_lost"};
 
 // Label `reason` of crout_callers_refused_total: the reason for refusing a caller. The status is
 // PERMISSION_DENIED for the last two reasons, and UNAUTHENTICATED for the others.

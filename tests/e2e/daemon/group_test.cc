@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -174,6 +175,10 @@ TEST_F(GroupTest, StoppedRankEndsTheCallAndTheNextOneSucceeds) {
   kill(ranks[1], SIGSTOP);
   EXPECT_THAT(Factor(300, "group:pair"),
               FailsWith(absl::StatusCode::kUnavailable, "group:pair was lost"));
+  EXPECT_TRUE(Eventually([this] {
+    return absl::StrContains(daemon_->ScrapeMetrics(),
+                             "crout_rejected_total{reason=\"group_lost\"} 1");
+  }));
   EXPECT_OK(Factor(300, "group:pair"));
   for (const pid_t pid : ranks) EXPECT_FALSE(IsAlive(pid)) << pid;
 }

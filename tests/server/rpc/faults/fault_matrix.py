@@ -97,6 +97,12 @@ OTHERS = [
         "rpc_calls_test",
         "OverdueJobTest.*",
     ),
+    (
+        "A process of a group is lost",
+        "UNAVAILABLE (GROUP_LOST); the group forms again, and its factors stay",
+        "server_groups_test",
+        "GroupLossTest.*",
+    ),
 ]
 
 
