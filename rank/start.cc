@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "rank/network.h"
+
 namespace crout::rank {
 
 void Start(int ranks, const std::string& program, const std::string& address) {
@@ -29,6 +31,9 @@ void Start(int ranks, const std::string& program, const std::string& address) {
   for (const std::string& argument : arguments)
     pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
+  // mpirun accepts connections on all interfaces, from any host and without authentication.
+  // RankProcesses::HasOwnNetwork() finds out whether this succeeded.
+  LeaveNetwork();
   // mpirun refuses to run as root, as in most containers, without these.
   setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);

@@ -305,6 +305,13 @@ void RankGroup::Form() {
     }
   }
   if (!loss_.empty() || stopping_) return;
+  if (!processes_->HasOwnNetwork()) {
+    Log(LogLevel::kWarn, "group_exposed",
+        {{"device", options_.name},
+         {"reason",
+          "the system permits no network namespace, so mpirun accepts connections on all "
+          "interfaces. Block them with a firewall"}});
+  }
   formed_ = true;
   ++formations_;
   changed_.SignalAll();

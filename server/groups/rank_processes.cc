@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +105,13 @@ RankProcesses::~RankProcesses() {
   kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+}
+
+bool RankProcesses::HasOwnNetwork() const {
+  struct stat ours, theirs;
+  return stat("/proc/self/ns/net", &ours) == 0 &&
+         stat(absl::StrCat("/proc/", pid_, "/ns/net").c_str(), &theirs) == 0 &&
+         ours.st_ino != theirs.st_ino;
 }
 
 bool RankProcesses::ended() {

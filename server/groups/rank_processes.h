@@ -37,6 +37,9 @@ class RankProcesses {
 
   // Returns true if the process has ended.
   bool ended();
+  // Returns true if the processes cannot be reached over the network. Call it after the ranks have
+  // joined.
+  bool HasOwnNetwork() const;
 
  private:
   explicit RankProcesses(pid_t pid) : pid_(pid) {}
