@@ -34,7 +34,7 @@ class CallReplica {
 
  private:
   std::string name_;    // the name in the call; empty if it names no replica
-  std::string folder_;  // the folder in the call; empty: likewise
+  std::string folder_;  // the folder in the call; empty if it names no replica
   bool was_here_ = false;
   std::string home_;  // NAME.FOLDER of the owner; empty unless Explain() found one
 };

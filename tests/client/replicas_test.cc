@@ -25,7 +25,7 @@ constexpr char kMetadata[] = "crout-replica";
 
 class ReplicasTest : public ::testing::Test {
  protected:
-  // What the server answers to a call: the metadata of its reply, and its status.
+  // The metadata and the status of a reply.
   struct Answer {
     std::string replica;
     grpc::Status status;
