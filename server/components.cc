@@ -15,7 +15,6 @@
 #include "kernels/util/status_macros.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/codec/names.h"
-#include "server/storage.h"
 #include "server/tenant_states.h"
 
 namespace crout {
@@ -58,7 +57,8 @@ std::vector<GpuMonitor::Gpu> GpusOf(const DevicePool& pool) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
-    std::vector<std::unique_ptr<Device>> devices, const Config& config) {
+    std::vector<std::unique_ptr<Device>> devices, const Config& config,
+    StorageOpener open_storage) {
   for (const auto& device : devices) CROUT_RETURN_IF_ERROR(CheckNames(device->catalogue()));
   std::unique_ptr<ServerComponents> components(new ServerComponents(config));
   if (!config.quotas_file.empty()) {
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   std::vector<FoundFactor> found;
   FolderLeases* leases = nullptr;
   if (!config.store_location.empty()) {
-    CROUT_ASSIGN_OR_RETURN(Storage storage, OpenStorage(config));
+    CROUT_ASSIGN_OR_RETURN(Storage storage, open_storage(config));
     leases = storage.leases;
     FactorStoreOptions options = config.store;
     if (leases != nullptr) options.threads = kBucketThreads;

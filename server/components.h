@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "kernels/memory/caching_resource.h"
 #include "kernels/util/thread_pool.h"
@@ -30,15 +31,20 @@
 #include "server/rpc/call_registry.h"
 #include "server/rpc/core.h"
 #include "server/rpc/service.h"
+#include "server/storage.h"
 
 namespace crout {
 
 // The components are thread-safe. No call may be in flight at destruction.
 class ServerComponents {
  public:
+  using StorageOpener = absl::FunctionRef<absl::StatusOr<Storage>(const Config&)>;
+
   // Creates the components for `devices`. Returns the first error of a device, a file or a setting.
+  // `open_storage` opens config.store_location, unless it is empty.
   static absl::StatusOr<std::unique_ptr<ServerComponents>> Create(
-      std::vector<std::unique_ptr<Device>> devices, const Config& config);
+      std::vector<std::unique_ptr<Device>> devices, const Config& config,
+      StorageOpener open_storage = OpenStorage);
   ~ServerComponents();
   ServerComponents(const ServerComponents&) = delete;  // The components point to each other.
   ServerComponents& operator=(const ServerComponents&) = delete;
