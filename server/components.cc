@@ -89,12 +89,12 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
   components->observer_ = std::make_unique<CallObserver>(
       config.call_log, *components->metrics_, components->recent_work_, components->traces_.get());
   std::vector<FoundFactor> found;
-  FolderLeases* leases = nullptr;
+  SharedStore* shared = nullptr;
   if (!config.store_location.empty()) {
     CROUT_ASSIGN_OR_RETURN(Storage storage, open_storage(config));
-    leases = storage.leases;
+    shared = storage.shared;
     FactorStoreOptions options = config.store;
-    if (leases != nullptr) options.threads = kBucketThreads;
+    if (shared != nullptr) options.threads = kBucketThreads;
     CROUT_ASSIGN_OR_RETURN(components->files_,
                            FactorStore::Open(std::move(storage.objects), options, &found));
   }
@@ -103,10 +103,10 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
       &components->tenant_loads_, &components->quotas_, config.max_pinned_bytes,
       components->files_.get());
   components->cache_->Restore(std::move(found));
-  if (leases != nullptr) {
-    components->folder_homes_ = std::make_unique<FolderHomes>(*leases);
+  if (shared != nullptr) {
+    components->folder_homes_ = std::make_unique<FolderHomes>(shared->leases());
     components->folder_watch_ = std::make_unique<FolderWatch>(
-        *leases, *components->folder_homes_, *components->files_, *components->cache_);
+        *shared, *components->folder_homes_, *components->files_, *components->cache_);
   }
   components->shared_regions_ = std::make_unique<SharedRegions>(
       *components->cache_, *components->devices_, config.max_shared_memory_bytes);

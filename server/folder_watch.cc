@@ -2,6 +2,7 @@
 
 #include "server/folder_watch.h"
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -9,14 +10,21 @@
 #include "server/observability/log/log.h"
 
 namespace crout {
+namespace {
 
-FolderWatch::FolderWatch(FolderLeases& leases, FolderHomes& homes, FactorStore& files,
+// 5 minutes at the default lease.
+constexpr int64_t kScansPerCheck = 60;
+
+}  // namespace
+
+FolderWatch::FolderWatch(SharedStore& store, FolderHomes& homes, FactorStore& files,
                          FactorCache& cache)
-    : leases_(leases),
+    : store_(store),
+      leases_(store.leases()),
       homes_(homes),
       files_(files),
       cache_(cache),
-      watching_(leases.options().interval(), [this] { Watch(); }) {}
+      watching_(leases_.options().interval(), [this] { Watch(); }) {}
 
 void FolderWatch::Watch() {
   for (const std::string& folder : leases_.TakeLost()) {
@@ -32,6 +40,20 @@ void FolderWatch::Watch() {
   }
   homes_.EndScan();
   for (const std::string& folder : *folders) Adopt(folder);
+  if (++scans_ % kScansPerCheck == 0) CloseEmpty();
+  store_.RemoveClosed();
+}
+
+void FolderWatch::CloseEmpty() {
+  // Only this thread restores factors, and new ones belong to the home: a folder that has no factor
+  // now gets none.
+  const std::set<std::string> used = cache_.Folders();
+  for (const std::string& folder : leases_.folders()) {
+    if (used.contains(folder)) continue;
+    // After an error, the folder is checked again.
+    const absl::StatusOr<bool> closed = store_.CloseIfEmpty(folder);
+    if (closed.ok() && *closed) Log(LogLevel::kInfo, "folder_closed", {{"folder", folder}});
+  }
 }
 
 void FolderWatch::Adopt(const std::string& folder) {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Adopts the folders of daemons that have ended, and drops the factors of folders that this daemon
-// has lost.
+// Adopts the folders of daemons that have ended, drops the factors of folders that this daemon has
+// lost, and closes adopted folders that have no factors.
 #ifndef CROUT_SERVER_FOLDER_WATCH_H_
 #define CROUT_SERVER_FOLDER_WATCH_H_
 
+#include <cstdint>
 #include <string>
 
 #include "server/engine/cache/factor_cache.h"
 #include "server/engine/store/factor_store.h"
 #include "server/replicas/folder_homes.h"
-#include "server/replicas/folder_leases.h"
 #include "server/replicas/periodic_task.h"
+#include "server/replicas/shared_store.h"
 
 namespace crout {
 
@@ -19,7 +20,7 @@ namespace crout {
 class FolderWatch {
  public:
   // All arguments outlive the watch.
-  FolderWatch(FolderLeases& leases, FolderHomes& homes, FactorStore& files, FactorCache& cache);
+  FolderWatch(SharedStore& store, FolderHomes& homes, FactorStore& files, FactorCache& cache);
   FolderWatch(const FolderWatch&) = delete;  // Its thread points to it.
   FolderWatch& operator=(const FolderWatch&) = delete;
 
@@ -29,10 +30,15 @@ class FolderWatch {
   // Returns false if the folder was not adopted.
   bool AcquireAndRestore(const std::string& folder);
 
+  // Closes the adopted folders that have no factors.
+  void CloseEmpty();
+
+  SharedStore& store_;
   FolderLeases& leases_;
   FolderHomes& homes_;
   FactorStore& files_;
   FactorCache& cache_;
+  int64_t scans_ = 0;
   PeriodicTask watching_;
 };
 

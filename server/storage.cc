@@ -11,7 +11,6 @@
 #include "kernels/util/strings.h"
 #include "server/auth/setting_file.h"
 #include "server/engine/store/directory_store.h"
-#include "server/replicas/shared_store.h"
 #include "server/s3/client.h"
 
 namespace crout {
@@ -86,7 +85,7 @@ absl::StatusOr<Storage> OpenStorage(const Config& config) {
                         {.prefix = location->prefix,
                          .name = config.replica_name,
                          .duration = absl::ToChronoMilliseconds(config.store_lease)}));
-  storage.leases = &store->leases();
+  storage.shared = store.get();
   storage.objects = std::move(store);
   return storage;
 }

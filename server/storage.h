@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "server/config.h"
 #include "server/engine/store/object_store.h"
-#include "server/replicas/folder_leases.h"
+#include "server/replicas/shared_store.h"
 
 namespace crout {
 
@@ -27,7 +27,7 @@ absl::StatusOr<std::optional<S3Location>> ParseS3Location(std::string_view locat
 
 struct Storage {
   std::unique_ptr<ObjectStore> objects;
-  FolderLeases* leases = nullptr;  // those of `objects`; null: a directory has none
+  SharedStore* shared = nullptr;  // `objects`, if it is a bucket
 };
 
 // Opens config.store_location, which is not empty. Waits until the folders of a killed daemon of

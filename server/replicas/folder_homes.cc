@@ -15,7 +15,8 @@ FolderHomes::Home FolderHomes::Find(const std::string& folder) {
   // An owner whose lease is doubtful still has the factors without files.
   if (!absl::IsAborted(leases_.Epoch(folder).status())) return {Place::kHere};
   if (const std::optional<Lease> lease = leases_.LeaseOf(folder)) {
-    if (lease->released || lease->owner == name()) return {Place::kMoving};
+    if (lease->state == LeaseState::kClosed) return {Place::kNone};
+    if (lease->state == LeaseState::kReleased || lease->owner == name()) return {Place::kMoving};
     return {Place::kOther, lease->owner};
   }
   const bool absent = absent_.contains(folder);

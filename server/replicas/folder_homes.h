@@ -22,7 +22,7 @@ class FolderHomes {
     kHere,    // this daemon owns the folder, and its factors are in the cache
     kOther,   // another daemon owns the folder
     kMoving,  // the folder will have an owner soon, or this daemon has not read it yet
-    kNone,    // the bucket has no such folder
+    kNone,    // the bucket has no such folder, or the folder is closed
   };
   struct Home {
     Place place = Place::kNone;

@@ -17,6 +17,8 @@ namespace crout {
 namespace {
 
 constexpr absl::string_view kLeases = "leases/";
+// Longer than any request to the object store takes.
+constexpr std::chrono::hours kKeepClosed{1};
 
 S3Bytes BytesOf(std::span<const std::byte>& text) { return {&text, 1}; }
 
@@ -135,7 +137,8 @@ absl::Status FolderLeases::Begin() {
   while (true) {
     for (const std::string& folder : adoptable) {
       const std::optional<Lease> lease = LeaseOf(folder);
-      if (!lease || (lease->owner != options_.name && !lease->released)) continue;
+      if (!lease) continue;
+      if (lease->owner != options_.name && lease->state != LeaseState::kReleased) continue;
       const absl::Status adopted = Adopt(folder);
       if (!adopted.ok() && !absl::IsAborted(adopted)) return adopted;
       if (adopted.ok() && lease->owner == options_.name) own = folder;
@@ -171,7 +174,8 @@ std::map<std::string, std::string> FolderLeases::HeldByNamesake() const {
   std::map<std::string, std::string> held;
   MutexLock lock(&mutex_);
   for (const auto& [folder, seen] : seen_) {
-    if (seen.lease.owner == options_.name && !seen.lease.released) held[folder] = seen.etag;
+    if (seen.lease.state != LeaseState::kHeld) continue;
+    if (seen.lease.owner == options_.name) held[folder] = seen.etag;
   }
   return held;
 }
@@ -211,7 +215,9 @@ absl::StatusOr<std::vector<std::string>> FolderLeases::Scan() {
   std::vector<std::string> adoptable;
   MutexLock lock(&mutex_);
   for (const auto& [folder, seen] : seen_) {
-    if (seen.lease.released || start - seen.since >= options_.adoption_delay()) {
+    const bool ended = start - seen.since >= options_.adoption_delay();
+    const LeaseState state = seen.lease.state;
+    if (state == LeaseState::kReleased || (state == LeaseState::kHeld && ended)) {
       adoptable.push_back(folder);
     }
   }
@@ -223,7 +229,9 @@ absl::Status FolderLeases::Adopt(const std::string& folder) {
   {
     MutexLock lock(&mutex_);
     const auto found = seen_.find(folder);
-    if (found == seen_.end()) return LostStatus();
+    if (found == seen_.end() || found->second.lease.state == LeaseState::kClosed) {
+      return LostStatus();
+    }
     seen = found->second;
   }
   const absl::Status status = Acquire(folder, seen.lease.epoch + 1, {.etag = seen.etag});
@@ -270,25 +278,50 @@ void FolderLeases::RenewOne(const std::string& folder) {
 }
 
 void FolderLeases::Release(const std::string& folder) {
+  // After an error the lease ends by itself.
+  Leave(folder, LeaseState::kReleased).IgnoreError();
+}
+
+void FolderLeases::ReleaseAll() {
+  for (const std::string& folder : folders()) Release(folder);
+}
+
+absl::Status FolderLeases::Close(const std::string& folder) {
+  return Leave(folder, LeaseState::kClosed);
+}
+
+absl::Status FolderLeases::Leave(const std::string& folder, LeaseState state) {
   MutexLock writing(&writing_);
-  Lease lease{.owner = options_.name, .process = process_, .released = true};
+  Lease lease{.owner = options_.name, .process = process_, .state = state};
   S3Condition condition;
   {
     MutexLock lock(&mutex_);
     const auto owned = owned_.find(folder);
-    if (owned == owned_.end()) return;
+    if (owned == owned_.end()) return LostStatus();
     lease.epoch = owned->second.epoch;
     lease.counter = owned->second.counter + 1;
     condition.etag = owned->second.etag;
     owned_.erase(owned);
     if (folder == home_) home_ = RandomFolderName();
   }
-  // After an error the lease ends by itself.
-  Write(folder, lease, condition).IgnoreError();
+  return Write(folder, lease, condition).status();
 }
 
-void FolderLeases::ReleaseAll() {
-  for (const std::string& folder : folders()) Release(folder);
+std::vector<std::string> FolderLeases::LongClosed() const {
+  std::vector<std::string> closed;
+  const Time now = SteadyNow();
+  MutexLock lock(&mutex_);
+  for (const auto& [folder, seen] : seen_) {
+    if (seen.lease.state == LeaseState::kClosed && now - seen.since >= kKeepClosed) {
+      closed.push_back(folder);
+    }
+  }
+  return closed;
+}
+
+absl::Status FolderLeases::RemoveClosed(const std::string& folder) {
+  // The request needs no condition: a closed lease never changes, and names of folders are new.
+  return objects_.Remove(KeyOf(folder), limits());
 }
 
 }  // namespace crout

@@ -34,8 +34,9 @@ struct LeaseOptions {
   std::chrono::milliseconds adoption_delay() const { return duration * 4 / 3; }
 };
 
-// Thread-safe. Epoch(), LeaseOf(), home() and folders() do not block; the other functions send
-// requests. Errors are those of S3Objects, where ABORTED means that another daemon owns the folder.
+// Thread-safe. Epoch(), LeaseOf(), LongClosed(), home() and folders() do not block; the other
+// functions send requests. Errors are those of S3Objects, where ABORTED means that another daemon
+// owns the folder.
 class FolderLeases {
  public:
   // `objects` outlives the leases.
@@ -60,6 +61,14 @@ class FolderLeases {
   // Ends the ownership of a folder, so that each daemon may adopt it at once.
   void Release(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReleaseAll();
+  // Ends the ownership of a folder without factors for good: no daemon adopts it afterwards. After
+  // an error the folder may be adopted as before.
+  absl::Status Close(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the closed folders that this daemon has seen for an hour. Requests of former owners
+  // have ended by then, so that what they have written can be removed.
+  std::vector<std::string> LongClosed() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the lease of a closed folder.
+  absl::Status RemoveClosed(const std::string& folder);
 
   // Returns the folders that were lost since the last call.
   std::vector<std::string> TakeLost() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -100,6 +109,8 @@ class FolderLeases {
   absl::Status Acquire(const std::string& folder, int64_t epoch, const S3Condition& condition)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void RenewOne(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the ownership of a folder and writes this state to its lease.
+  absl::Status Leave(const std::string& folder, LeaseState state) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the tags of the leases that a process with the name of this daemon holds.
   std::map<std::string, std::string> HeldByNamesake() const ABSL_LOCKS_EXCLUDED(mutex_);
 

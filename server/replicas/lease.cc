@@ -3,6 +3,7 @@
 #include "server/replicas/lease.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,29 +18,28 @@ namespace crout {
 namespace {
 
 constexpr absl::string_view kFormat = "crout-lease-1";
-constexpr absl::string_view kHeld = "held";
-constexpr absl::string_view kReleased = "released";
+constexpr std::array<absl::string_view, 3> kStates = {"held", "released", "closed"};
 constexpr size_t kFolderCharacters = 13;
 
 }  // namespace
 
 std::string EncodeLease(const Lease& lease) {
   return absl::StrCat(kFormat, " ", lease.epoch, " ", lease.owner, " ", lease.process, " ",
-                      lease.counter, " ", lease.released ? kReleased : kHeld);
+                      lease.counter, " ", kStates[static_cast<size_t>(lease.state)]);
 }
 
 absl::StatusOr<Lease> DecodeLease(std::string_view text) {
   const std::vector<absl::string_view> words = absl::StrSplit(ToAbsl(text), ' ');
   Lease lease;
-  if (words.size() != 6 || words[0] != kFormat || !absl::SimpleAtoi(words[1], &lease.epoch) ||
-      lease.epoch < 1 || !absl::SimpleAtoi(words[4], &lease.counter) ||
-      (words[5] != kHeld && words[5] != kReleased)) {
+  const auto state = words.size() == 6 ? std::ranges::find(kStates, words[5]) : kStates.end();
+  if (state == kStates.end() || words[0] != kFormat || !absl::SimpleAtoi(words[1], &lease.epoch) ||
+      lease.epoch < 1 || !absl::SimpleAtoi(words[4], &lease.counter)) {
     return absl::DataLossError(
         "an object below leases/ is no lease. Remove it, or use another prefix for the store");
   }
   lease.owner = std::string(words[2]);
   lease.process = std::string(words[3]);
-  lease.released = words[5] == kReleased;
+  lease.state = static_cast<LeaseState>(state - kStates.begin());
   if (!IsReplicaName(lease.owner) || !Handle::Parse(lease.process)) {
     return absl::DataLossError(
         "a lease of the store has no valid owner. Remove it, or use another prefix for the store");

@@ -13,12 +13,18 @@
 
 namespace crout {
 
+enum class LeaseState : uint8_t {
+  kHeld,
+  kReleased,  // each daemon may adopt the folder at once
+  kClosed,    // final: the folder has no factors, and no daemon adopts it
+};
+
 struct Lease {
   int64_t epoch = 1;    // grows with each adoption
   std::string owner;    // name of the daemon
   std::string process;  // random, of the daemon's process
   int64_t counter = 0;  // grows with each write of the process
-  bool released = false;
+  LeaseState state = LeaseState::kHeld;
 
   friend bool operator==(const Lease&, const Lease&) = default;
 };

@@ -289,6 +289,30 @@ absl::Status SharedStore::Remove(const StoredObject& object) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> SharedStore::CloseIfEmpty(const std::string& folder) {
+  if (folder == home()) return false;
+  CROUT_ASSIGN_OR_RETURN(const ObjectList list, List(folder));
+  if (!list.objects.empty() || list.quarantined > 0 || list.others > 0) return false;
+  // The write has a condition, so that it has no effect if another daemon has adopted the folder.
+  // Removing the lease at once would need a condition too, which object stores lack.
+  CROUT_RETURN_IF_ERROR(leases_.Close(folder));
+  return true;
+}
+
+void SharedStore::RemoveClosed() {
+  for (const std::string& folder : leases_.LongClosed()) {
+    const absl::StatusOr<Contents> contents = ListContents(folder);
+    if (!contents.ok()) continue;
+    std::vector<std::string> names = contents->marks;
+    for (const auto& [name, object] : contents->objects) names.push_back(name);
+    for (const auto& [name, end] : contents->lease_ends) names.push_back(end);
+    for (const auto& [epoch, list] : contents->lists) names.push_back(list.key);
+    // The next call tries again after an error. It removes the lease, which must be last.
+    for (const std::string& name : names) RemoveName(folder, name).IgnoreError();
+    if (names.empty()) leases_.RemoveClosed(folder).IgnoreError();
+  }
+}
+
 absl::Status SharedStore::Quarantine(const StoredObject& object) {
   CROUT_RETURN_IF_ERROR(leases_.Epoch(object.folder).status());
   const std::string key = KeyOf(object.folder, absl::StrCat(object.name, kDamaged));

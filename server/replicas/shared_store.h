@@ -56,6 +56,13 @@ class SharedStore final : public ObjectStore {
   absl::Status Quarantine(const StoredObject& object) override;
   absl::Status SetLeaseEnd(const StoredObject& object, absl::Time end) override;
 
+  // Closes a folder if it has no objects and is not the home. Returns whether it is closed now. The
+  // caller has no factor of the folder, and writes none to it: a put that is in progress fails.
+  absl::StatusOr<bool> CloseIfEmpty(const std::string& folder);
+  // Removes the folders that some daemon has closed an hour ago, with what late writes have left
+  // there. Several daemons may do so at the same time.
+  void RemoveClosed();
+
  private:
   class Reader;
   struct Contents;

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -192,6 +193,9 @@ class FactorCache : private TieredStore::Owner {
   // Removes the factors with files in a folder that this process has lost. Other factors of the
   // folder belong to FactorStore::home() from now on. Visits all factors.
   void DropFolder(const std::string& folder);
+
+  // Returns the folders of all factors. Visits all factors.
+  std::set<std::string> Folders() const;
 
   // Pins the current version of a handle, counts a hit or a miss, and marks the factor as used. A
   // factor in host memory whose device was fenced is assigned to a healthy device.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -170,6 +172,13 @@ void FactorCache::DropFolder(const std::string& folder) {
     }
   }
   Free(std::move(freed), /*slot=*/nullptr);
+}
+
+std::set<std::string> FactorCache::Folders() const {
+  std::set<std::string> folders;
+  MutexLock lock(&store_.mutex());
+  for (const Entry* const entry : handles_.All()) folders.insert(entry->folder);
+  return folders;
 }
 
 absl::Status FactorCache::RestoreOne(FoundFactor& found) {

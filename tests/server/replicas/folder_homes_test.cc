@@ -80,6 +80,15 @@ TEST_F(FolderHomesTest, AReleasedFolderMovesUntilItIsRestored) {
   EXPECT_EQ(b_.homes.counts().adopted, 1);
 }
 
+TEST_F(FolderHomesTest, AClosedFolderHasNoHome) {
+  ASSERT_OK(a_.leases.Close(folder_));
+  EXPECT_EQ(a_.PlaceOf(folder_), Place::kMoving);
+  a_.Scan();
+  b_.Scan();
+  EXPECT_EQ(a_.PlaceOf(folder_), Place::kNone);
+  EXPECT_EQ(b_.PlaceOf(folder_), Place::kNone);
+}
+
 TEST_F(FolderHomesTest, AFailedAdoptionLeavesTheOwner) {
   b_.homes.BeginAdoption(folder_);
   b_.homes.EndAdoption(folder_, /*adopted=*/false);

@@ -73,7 +73,7 @@ TEST_F(FolderLeasesTest, CreatesAFolder) {
   EXPECT_THAT(a.leases.folders(), ElementsAre(home));
   EXPECT_EQ(a.leases.Epoch(home).value(), 1);
   EXPECT_EQ(LeaseOf(home).owner, "a");
-  EXPECT_FALSE(LeaseOf(home).released);
+  EXPECT_EQ(LeaseOf(home).state, LeaseState::kHeld);
   EXPECT_EQ(a.Check(RandomFolderName()).code(), kAborted);
 }
 
@@ -190,11 +190,78 @@ TEST_F(FolderLeasesTest, ARemovedLeaseIsLost) {
   EXPECT_THAT(a.leases.TakeLost(), ElementsAre(home));
 }
 
+TEST_F(FolderLeasesTest, AClosedFolderHasNoOwnerAgain) {
+  Process a(bucket_, "a");
+  Process b(bucket_, "b");
+  Process c(bucket_, "c");
+  for (Process* process : {&a, &b, &c}) ASSERT_OK(process->leases.Begin());
+  const std::string folder = a.leases.home();
+  a.leases.ReleaseAll();
+  EXPECT_THAT(b.AdoptAll(), ElementsAre(folder));
+  ASSERT_OK(b.leases.Close(folder));
+  EXPECT_EQ(b.Check(folder).code(), kAborted);
+  EXPECT_EQ(LeaseOf(folder).state, LeaseState::kClosed);
+  // The daemon that closed the folder starts again.
+  Process restarted(bucket_, "b");
+  b.leases.ReleaseAll();
+  ASSERT_OK(restarted.leases.Begin());
+  EXPECT_EQ(restarted.Check(folder).code(), kAborted);
+  EXPECT_THAT(c.AdoptAll(), IsEmpty());
+  EXPECT_THAT(c.leases.LongClosed(), IsEmpty());
+  failpoints_.Advance(absl::Minutes(61));
+  restarted.leases.Renew();
+  EXPECT_THAT(c.AdoptAll(), Not(::testing::Contains(folder)));
+  EXPECT_THAT(c.leases.LongClosed(), ElementsAre(folder));
+  EXPECT_EQ(c.leases.Adopt(folder).code(), kAborted);
+  ASSERT_OK(c.leases.RemoveClosed(folder));
+  EXPECT_THAT(bucket_->Keys("p/leases/" + folder), IsEmpty());
+  ASSERT_OK(c.leases.Scan());
+  EXPECT_THAT(c.leases.LongClosed(), IsEmpty());
+}
+
+TEST_F(FolderLeasesTest, AFormerOwnerClosesNothing) {
+  Process a(bucket_, "a");
+  Process b(bucket_, "b");
+  ASSERT_OK(a.leases.Begin());
+  ASSERT_OK(b.leases.Begin());
+  const std::string folder = a.leases.home();
+  EXPECT_THAT(b.AdoptAll(), IsEmpty());
+  failpoints_.Advance(absl::Seconds(21));
+  EXPECT_THAT(b.AdoptAll(), ElementsAre(folder));
+  EXPECT_EQ(a.leases.Close(folder).code(), kAborted);
+  EXPECT_EQ(LeaseOf(folder).owner, "b");
+  b.leases.Renew();
+  EXPECT_OK(b.Check(folder));
+  EXPECT_EQ(a.leases.Close(folder).code(), kAborted) << "the folder is not owned";
+}
+
+TEST_F(FolderLeasesTest, AFolderThatCouldNotBeClosedIsAdopted) {
+  Process a(bucket_, "a");
+  Process b(bucket_, "b");
+  ASSERT_OK(a.leases.Begin());
+  ASSERT_OK(b.leases.Begin());
+  const std::string folder = a.leases.home();
+  a.connection->down = true;
+  EXPECT_EQ(a.leases.Close(folder).code(), kUnavailable);
+  EXPECT_EQ(a.Check(folder).code(), kAborted);
+  EXPECT_THAT(b.AdoptAll(), IsEmpty());
+  failpoints_.Advance(absl::Seconds(21));
+  EXPECT_THAT(b.AdoptAll(), ElementsAre(folder));
+  // The reply of the write is lost.
+  b.connection->loses_replies = true;
+  EXPECT_EQ(b.leases.Close(folder).code(), kUnavailable);
+  EXPECT_EQ(LeaseOf(folder).state, LeaseState::kClosed);
+}
+
 TEST_F(FolderLeasesTest, DecodesOnlyLeases) {
   Process a(bucket_, "a");
   ASSERT_OK(a.leases.Begin());
   const Lease lease = LeaseOf(a.leases.home());
-  EXPECT_EQ(DecodeLease(EncodeLease(lease)).value(), lease);
+  for (const LeaseState state : {LeaseState::kHeld, LeaseState::kReleased, LeaseState::kClosed}) {
+    Lease other = lease;
+    other.state = state;
+    EXPECT_EQ(DecodeLease(EncodeLease(other)).value(), other);
+  }
   EXPECT_LE(EncodeLease({.epoch = INT64_MAX,
                          .owner = std::string(63, 'x'),
                          .process = lease.process,

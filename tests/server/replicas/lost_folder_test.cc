@@ -3,6 +3,7 @@
 // Tests the cache of a daemon that loses the folder of its stored factors to another daemon.
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +87,7 @@ TEST_F(LostFolderTest, ALostFolderTakesItsStoredFactors) {
   const std::string folder = files_->home();
   EXPECT_EQ(cache_->FolderOf(durable), folder);
   EXPECT_EQ(cache_->FolderOf(other), folder);
+  EXPECT_EQ(cache_->Folders(), std::set<std::string>{folder});
   connection_->down = true;
   const auto second = Connect("b", std::make_shared<testing::Connection>());
   Advance(kToAdoption);
@@ -104,6 +106,7 @@ TEST_F(LostFolderTest, ALostFolderTakesItsStoredFactors) {
   EXPECT_OK(Touch(other));
   EXPECT_EQ(cache_->FolderOf(durable), "");
   EXPECT_EQ(cache_->FolderOf(other), files_->home());
+  EXPECT_EQ(cache_->Folders(), std::set<std::string>{files_->home()});
   EXPECT_EQ(files_->budget().reserved(), 0u);
   EXPECT_EQ(files_->state().unusable, 0);
   ASSERT_OK_AND_ASSIGN(const ObjectList list, second->List(folder));

@@ -201,6 +201,55 @@ TEST_F(SharedStoreTest, HidesDamagedAndForeignObjects) {
   EXPECT_EQ(bucket_->Keys("p/factors/" + home + "/gone").size(), 0u);
 }
 
+TEST_F(SharedStoreTest, ClosesOnlyAdoptedFoldersWithoutObjects) {
+  Daemon a = Start("a");
+  Daemon b = Start("b");
+  const std::string folder = a.store->home();
+  EXPECT_FALSE(a.store->CloseIfEmpty(folder).value()) << "it is the home";
+  ASSERT_OK(Put(a, folder, "h-1"));
+  Adopt(a, b, folder);
+  ASSERT_OK_AND_ASSIGN(const ObjectList list, b.store->List(folder));
+  EXPECT_FALSE(b.store->CloseIfEmpty(folder).value());
+  ASSERT_OK(b.store->Quarantine(list.objects[0]));
+  EXPECT_FALSE(b.store->CloseIfEmpty(folder).value());
+  ASSERT_OK(b.store->Remove(list.objects[0]));
+  bucket_->Write("p/factors/" + folder + "/notes.txt", "notes");
+  EXPECT_FALSE(b.store->CloseIfEmpty(folder).value());
+  ASSERT_OK(MemoryS3(bucket_, b.connection).Remove("p/factors/" + folder + "/notes.txt", {}));
+  b.connection->down = true;
+  EXPECT_EQ(b.store->CloseIfEmpty(folder).status().code(), kUnavailable);
+  EXPECT_TRUE(b.store->Holds(folder));
+  b.connection->down = false;
+  EXPECT_TRUE(b.store->CloseIfEmpty(folder).value());
+  EXPECT_THAT(b.store->folders(), ElementsAre(b.store->home()));
+  EXPECT_EQ(Put(b, folder, "h-1").status().code(), kAborted);
+  EXPECT_EQ(b.store->CloseIfEmpty(folder).status().code(), kAborted);
+}
+
+TEST_F(SharedStoreTest, APutIntoAClosedFolderIsNotConfirmed) {
+  Daemon a = Start("a");
+  Daemon b = Start("b");
+  const std::string folder = a.store->home();
+  Adopt(a, b, folder);
+  EXPECT_THAT(Stems(b, folder), IsEmpty());
+  // The folder is closed before the object arrives.
+  failpoints_.Do("replicas.put", [&] { EXPECT_TRUE(b.store->CloseIfEmpty(folder).value()); });
+  EXPECT_EQ(Put(b, folder, "h-1").status().code(), kUnavailable);
+  const std::string late = "p/factors/" + folder + "/h-1-2.safetensors";
+  EXPECT_NE(bucket_->Read(late), "");
+  // Each daemon removes what is left, and the lease at last.
+  const std::string lease = "p/leases/" + folder;
+  ASSERT_OK(b.store->leases().Scan());
+  b.store->RemoveClosed();
+  EXPECT_NE(bucket_->Read(late), "") << "an hour has not passed";
+  failpoints_.Advance(absl::Minutes(61));
+  b.store->RemoveClosed();
+  EXPECT_THAT(bucket_->Keys("p/factors/" + folder), IsEmpty());
+  EXPECT_NE(bucket_->Read(lease), "");
+  b.store->RemoveClosed();
+  EXPECT_EQ(bucket_->Read(lease), "");
+}
+
 TEST_F(SharedStoreTest, AFailedPutLeavesNothing) {
   Daemon a = Start("a");
   const std::string home = a.store->home();

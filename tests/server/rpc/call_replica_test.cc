@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "server/replicas/shared_store.h"
 #include "tests/server/rpc/fixture.h"
 #include "tests/support/fakes/memory_s3.h"
 #include "tests/support/status_matchers.h"
@@ -56,7 +55,7 @@ class Replica {
           {.prefix = "", .name = name, .duration = std::chrono::hours(300)});
       if (!store.ok()) return store.status();
       Storage storage;
-      storage.leases = &(*store)->leases();
+      storage.shared = store->get();
       storage.objects = *std::move(store);
       return storage;
     });
