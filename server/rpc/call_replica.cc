@@ -72,10 +72,10 @@ absl::Status CallReplica::Explain(const ServerCore& core, absl::Status status) {
   return home.owner == name_ ? WithRetryAfter(std::move(status), kRetrySeconds) : status;
 }
 
-std::string CallReplica::ReplyValue(const ServerCore& core,
+std::string CallReplica::ReplyValue(const ServerCore& core, std::string_view tenant,
                                     const std::optional<Handle>& handle) const {
   if (core.homes == nullptr || !home_.empty() || !handle) return home_;
-  const std::string folder = core.engine.cache.FolderOf(*handle);
+  const std::string folder = core.engine.cache.FolderOf(tenant, *handle);
   return folder.empty() ? "" : absl::StrCat(core.homes->name(), ".", folder);
 }
 

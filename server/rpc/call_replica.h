@@ -29,8 +29,9 @@ class CallReplica {
   // delay unless the client can send the call to the owner at once.
   absl::Status Explain(const ServerCore& core, absl::Status status);
 
-  // Returns the metadata of the reply of a call on `handle`; empty if there is none.
-  std::string ReplyValue(const ServerCore& core, const std::optional<Handle>& handle) const;
+  // Returns the metadata of the reply of a tenant's call on `handle`; empty if there is none.
+  std::string ReplyValue(const ServerCore& core, std::string_view tenant,
+                         const std::optional<Handle>& handle) const;
 
  private:
   std::string name_;    // the name in the call; empty if it names no replica

@@ -242,10 +242,10 @@ absl::Status FactorCache::Release(std::string_view tenant, const Handle& handle)
   return absl::OkStatus();
 }
 
-std::string FactorCache::FolderOf(const Handle& handle) const {
+std::string FactorCache::FolderOf(std::string_view tenant, const Handle& handle) const {
   MutexLock lock(&store_.mutex());
   const Entry* const entry = handles_.Find(handle);
-  return entry == nullptr ? std::string() : entry->folder;
+  return entry == nullptr || entry->tenant != tenant ? std::string() : entry->folder;
 }
 
 absl::StatusOr<DeviceSlot*> FactorCache::SlotOf(std::string_view tenant,

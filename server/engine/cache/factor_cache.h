@@ -259,9 +259,9 @@ class FactorCache : private TieredStore::Owner {
   // Limit of the pinned bytes of one tenant.
   size_t max_pinned_bytes() const { return store_.max_pinned_bytes(); }
 
-  // Returns the folder of the store that has, or would have, the files of the factor. Empty for an
-  // unknown handle, and without a store.
-  std::string FolderOf(const Handle& handle) const;
+  // Returns the folder of the store that has, or would have, the files of the tenant's factor.
+  // Empty for an unknown handle, for one of another tenant, and without a store.
+  std::string FolderOf(std::string_view tenant, const Handle& handle) const;
 
   // Returns the device of the factor, whose memory is freed when the factor ends. Returns NOT_FOUND
   // under the conditions of Acquire.

@@ -312,7 +312,7 @@ void CallBase::Answer(absl::Status status) {
 
 grpc::Status CallBase::EndStatus() {
   try {
-    const std::string replica = replica_.ReplyValue(core_, observed_.handle);
+    const std::string replica = replica_.ReplyValue(core_, tenant_, observed_.handle);
     if (!replica.empty()) context_->AddTrailingMetadata("crout-replica", replica);
     return ToGrpcStatus(end_, context_);
   } catch (const std::bad_alloc&) {

@@ -85,8 +85,8 @@ TEST_F(LostFolderTest, ALostFolderTakesItsStoredFactors) {
   ASSERT_OK_AND_ASSIGN(const Handle durable, TryPut(true));
   ASSERT_OK_AND_ASSIGN(const Handle other, TryPut(false));
   const std::string folder = files_->home();
-  EXPECT_EQ(cache_->FolderOf(durable), folder);
-  EXPECT_EQ(cache_->FolderOf(other), folder);
+  EXPECT_EQ(cache_->FolderOf(kTenant, durable), folder);
+  EXPECT_EQ(cache_->FolderOf(kTenant, other), folder);
   EXPECT_EQ(cache_->Folders(), std::set<std::string>{folder});
   connection_->down = true;
   const auto second = Connect("b", std::make_shared<testing::Connection>());
@@ -104,8 +104,8 @@ TEST_F(LostFolderTest, ALostFolderTakesItsStoredFactors) {
   EXPECT_EQ(ReasonGone(durable), kReasonServerRestarted);
   EXPECT_EQ(Metric("crout_cache_evictions_total{reason=\"moved\",tier=\"device\"}"), 1);
   EXPECT_OK(Touch(other));
-  EXPECT_EQ(cache_->FolderOf(durable), "");
-  EXPECT_EQ(cache_->FolderOf(other), files_->home());
+  EXPECT_EQ(cache_->FolderOf(kTenant, durable), "");
+  EXPECT_EQ(cache_->FolderOf(kTenant, other), files_->home());
   EXPECT_EQ(cache_->Folders(), std::set<std::string>{files_->home()});
   EXPECT_EQ(files_->budget().reserved(), 0u);
   EXPECT_EQ(files_->state().unusable, 0);

@@ -80,8 +80,10 @@ class Replica {
     return EndOf(context, status);
   }
   // Sends the call with these values of the metadata.
-  Ended Describe(const std::string& handle, const std::vector<std::string>& values) {
+  Ended Describe(const std::string& handle, const std::vector<std::string>& values,
+                 const std::string& tenant = "default") {
     grpc::ClientContext context;
+    context.AddMetadata("crout-tenant", tenant);
     for (const std::string& value : values) context.AddMetadata(kMetadata, value);
     v1::DescribeFactorRequest request;
     request.set_handle(handle);
@@ -153,6 +155,13 @@ TEST_F(CallReplicaTest, RepliesNameTheHomeOfTheFactor) {
   }
   // The client has an old name of the daemon.
   EXPECT_EQ(a->Describe(handle, {"b." + home.substr(2)}).replica, home);
+}
+
+TEST_F(CallReplicaTest, OtherTenantsDoNotFindTheFactor) {
+  const auto a = Start("a");
+  std::string handle;
+  const std::string home = Factorize(*a, &handle).replica;
+  ExpectUnknown(a->Describe(handle, {home}, "another"));
 }
 
 TEST_F(CallReplicaTest, NamesTheOwnerOfTheFolder) {
