@@ -27,10 +27,11 @@ FolderWatch::FolderWatch(SharedStore& store, FolderHomes& homes, FactorStore& fi
       watching_(leases_.options().interval(), [this] { Watch(); }) {}
 
 void FolderWatch::Watch() {
-  for (const std::string& folder : leases_.TakeLost()) {
-    Log(LogLevel::kWarn, "folder_lost", {{"folder", folder}});
+  for (const std::string& folder : leases_.Lost()) {
     cache_.DropFolder(folder);
+    leases_.ForgetLost(folder);
     homes_.CountLost();
+    Log(LogLevel::kWarn, "folder_lost", {{"folder", folder}});
   }
   homes_.BeginScan();
   const absl::StatusOr<std::vector<std::string>> folders = leases_.Scan();

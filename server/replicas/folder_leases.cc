@@ -64,9 +64,14 @@ absl::StatusOr<int64_t> FolderLeases::Epoch(const std::string& folder) const {
       "the lease of the folder could not be renewed in time. Check that the object store responds");
 }
 
-std::vector<std::string> FolderLeases::TakeLost() {
+std::vector<std::string> FolderLeases::Lost() const {
   MutexLock lock(&mutex_);
-  return std::exchange(lost_, {});
+  return {lost_.begin(), lost_.end()};
+}
+
+void FolderLeases::ForgetLost(const std::string& folder) {
+  MutexLock lock(&mutex_);
+  lost_.erase(folder);
 }
 
 absl::Status FolderLeases::Probe() {
@@ -215,6 +220,7 @@ absl::StatusOr<std::vector<std::string>> FolderLeases::Scan() {
   std::vector<std::string> adoptable;
   MutexLock lock(&mutex_);
   for (const auto& [folder, seen] : seen_) {
+    if (lost_.contains(folder)) continue;
     const bool ended = start - seen.since >= options_.adoption_delay();
     const LeaseState state = seen.lease.state;
     if (state == LeaseState::kReleased || (state == LeaseState::kHeld && ended)) {
@@ -271,8 +277,8 @@ void FolderLeases::RenewOne(const std::string& folder) {
     owned->second.etag = *std::move(etag);
     owned->second.valid_until = start + options_.duration;
   } else if (absl::IsAborted(etag.status())) {
+    lost_.insert(folder);
     owned_.erase(owned);
-    lost_.push_back(folder);
     if (folder == home_) home_ = RandomFolderName();
   }
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,8 +71,10 @@ class FolderLeases {
   // Removes the lease of a closed folder.
   absl::Status RemoveClosed(const std::string& folder);
 
-  // Returns the folders that were lost since the last call.
-  std::vector<std::string> TakeLost() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the lost folders that ForgetLost() has not been called for. Scan() returns none of
+  // them: their factors must be dropped before the folder can be adopted again.
+  std::vector<std::string> Lost() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void ForgetLost(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const LeaseOptions& options() const { return options_; }
   // The folder of new factors.
@@ -123,7 +126,7 @@ class FolderLeases {
   std::string home_ ABSL_GUARDED_BY(mutex_);  // empty before Begin()
   std::map<std::string, Owned> owned_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Seen> seen_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> lost_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace crout

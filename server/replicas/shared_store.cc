@@ -83,7 +83,7 @@ class SharedStore::Reader final : public ObjectReader {
     const bool gone =
         absl::IsNotFound(status) || absl::IsAborted(status) || absl::IsOutOfRange(status);
     // Another owner may have removed the object.
-    if (gone && store_.Holds(object_.folder)) return absl::DataLossError(status.message());
+    if (gone && store_.CheckOwned(object_).ok()) return absl::DataLossError(status.message());
     return StoreStatus(status);
   }
 
@@ -192,6 +192,12 @@ absl::Status SharedStore::RemoveName(const std::string& folder, const std::strin
   return objects_->Remove(KeyOf(folder, name), LimitsFor(/*bytes=*/0));
 }
 
+absl::Status SharedStore::CheckOwned(const StoredObject& object) const {
+  CROUT_ASSIGN_OR_RETURN(const int64_t epoch, leases_.Epoch(object.folder));
+  if (epoch == object.owned_in) return absl::OkStatus();
+  return absl::AbortedError("another server has owned the folder of the factor since");
+}
+
 absl::Status SharedStore::Fence(const std::string& folder, int64_t epoch, Contents& contents) {
   std::vector<std::string> removed = std::move(contents.marks);
   if (!contents.lists.empty()) {
@@ -236,6 +242,7 @@ absl::StatusOr<ObjectList> SharedStore::List(const std::string& folder) {
   CROUT_RETURN_IF_ERROR(StoreStatus(Fence(folder, epoch, contents)));
   ObjectList list{.objects = {}, .others = contents.others, .other_bytes = contents.other_bytes};
   for (auto& [name, object] : contents.objects) {
+    object.stored.owned_in = epoch;
     if (object.damaged) {
       ++list.quarantined;
       list.quarantined_bytes += object.stored.charged;
@@ -255,7 +262,8 @@ absl::StatusOr<StoredObject> SharedStore::Put(const std::string& folder, const s
   StoredObject object{.folder = folder,
                       .stem = stem,
                       .name = absl::StrCat(stem, "-", epoch, kSuffix),
-                      .bytes = SizeOfBytes(bytes)};
+                      .bytes = SizeOfBytes(bytes),
+                      .owned_in = epoch};
   object.charged = Charged(object.bytes);
   CROUT_RETURN_IF_ERROR(Failpoint("replicas.put"));
   // The stem is new and only this process writes in this epoch, so that the put may be repeated.
@@ -276,7 +284,7 @@ absl::StatusOr<std::unique_ptr<ObjectReader>> SharedStore::Open(const StoredObje
 }
 
 absl::Status SharedStore::Remove(const StoredObject& object) {
-  CROUT_RETURN_IF_ERROR(leases_.Epoch(object.folder).status());
+  CROUT_RETURN_IF_ERROR(CheckOwned(object));
   CROUT_RETURN_IF_ERROR(StoreStatus(RemoveName(object.folder, object.name)));
   std::string end;
   {
@@ -314,13 +322,13 @@ void SharedStore::RemoveClosed() {
 }
 
 absl::Status SharedStore::Quarantine(const StoredObject& object) {
-  CROUT_RETURN_IF_ERROR(leases_.Epoch(object.folder).status());
+  CROUT_RETURN_IF_ERROR(CheckOwned(object));
   const std::string key = KeyOf(object.folder, absl::StrCat(object.name, kDamaged));
   return StoreStatus(objects_->Put(key, {}, {}, LimitsFor(/*bytes=*/0)).status());
 }
 
 absl::Status SharedStore::SetLeaseEnd(const StoredObject& object, absl::Time end) {
-  CROUT_RETURN_IF_ERROR(leases_.Epoch(object.folder).status());
+  CROUT_RETURN_IF_ERROR(CheckOwned(object));
   std::string name =
       absl::StrCat(object.name, kUntil, std::max<int64_t>(0, absl::ToUnixSeconds(end)));
   CROUT_RETURN_IF_ERROR(StoreStatus(

@@ -74,6 +74,9 @@ class SharedStore final : public ObjectStore {
   absl::Status Fence(const std::string& folder, int64_t epoch, Contents& contents);
   absl::StatusOr<std::set<std::string>> ReadNames(const std::string& folder, const S3Entry& list);
   absl::Status RemoveName(const std::string& folder, const std::string& name);
+  // ABORTED if this process has lost the folder since it wrote or listed the object, even if it has
+  // adopted the folder again. UNAVAILABLE if it may have lost the folder.
+  absl::Status CheckOwned(const StoredObject& object) const;
 
   const std::unique_ptr<S3Objects> objects_;
   const std::string prefix_;

@@ -32,6 +32,9 @@ struct StoredObject {
   uint64_t bytes = 0;     // size of its contents in the storage
   std::string tag = {};   // identifies the contents, if the storage has tags
   absl::Time lease_end = absl::InfinitePast();  // the last one set, as List() found it
+  // Epoch of the folder's ownership in which this process has written or listed the object. After a
+  // later adoption, only List() returns objects that this process may change.
+  int64_t owned_in = 0;
 };
 
 // The contents of a folder.

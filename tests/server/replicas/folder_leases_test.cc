@@ -91,7 +91,7 @@ TEST_F(FolderLeasesTest, ALeaseHoldsFor15Seconds) {
   a.connection->down = false;
   a.leases.Renew();
   EXPECT_OK(a.Check(home));
-  EXPECT_THAT(a.leases.TakeLost(), IsEmpty());
+  EXPECT_THAT(a.leases.Lost(), IsEmpty());
 }
 
 TEST_F(FolderLeasesTest, AnotherDaemonAdoptsAfter20Seconds) {
@@ -117,8 +117,9 @@ TEST_F(FolderLeasesTest, AnotherDaemonAdoptsAfter20Seconds) {
   a.connection->down = false;
   a.leases.Renew();
   EXPECT_EQ(a.Check(folder).code(), kAborted);
-  EXPECT_THAT(a.leases.TakeLost(), ElementsAre(folder));
-  EXPECT_THAT(a.leases.TakeLost(), IsEmpty());
+  EXPECT_THAT(a.leases.Lost(), ElementsAre(folder));
+  a.leases.ForgetLost(folder);
+  EXPECT_THAT(a.leases.Lost(), IsEmpty());
   EXPECT_NE(a.leases.home(), folder);
   EXPECT_OK(a.Check(a.leases.home()));
   ASSERT_OK(a.leases.Scan());
@@ -141,6 +142,23 @@ TEST_F(FolderLeasesTest, AReleasedFolderIsAdoptedAtOnceByOneDaemon) {
   EXPECT_EQ(c.Check(folder).code(), kAborted);
 }
 
+TEST_F(FolderLeasesTest, ALostFolderIsNotAdoptedBeforeItsFactorsAreDropped) {
+  Process a(bucket_, "a");
+  Process b(bucket_, "b");
+  ASSERT_OK(a.leases.Begin());
+  ASSERT_OK(b.leases.Begin());
+  const std::string folder = a.leases.home();
+  failpoints_.Advance(absl::Seconds(21));
+  EXPECT_THAT(b.AdoptAll(), ElementsAre(folder));
+  b.leases.Release(folder);
+  a.leases.Renew();
+  EXPECT_THAT(a.AdoptAll(), IsEmpty());
+  EXPECT_THAT(a.leases.Lost(), ElementsAre(folder));
+  a.leases.ForgetLost(folder);
+  EXPECT_THAT(a.AdoptAll(), ElementsAre(folder));
+  EXPECT_EQ(a.leases.Epoch(folder).value(), 3);
+}
+
 TEST_F(FolderLeasesTest, LostRepliesLoseNoFolder) {
   Process a(bucket_, "a");
   ASSERT_OK(a.leases.Begin());
@@ -154,7 +172,7 @@ TEST_F(FolderLeasesTest, LostRepliesLoseNoFolder) {
   a.leases.Renew();
   failpoints_.Advance(absl::Seconds(14));
   EXPECT_OK(a.Check(home));
-  EXPECT_THAT(a.leases.TakeLost(), IsEmpty());
+  EXPECT_THAT(a.leases.Lost(), IsEmpty());
 }
 
 TEST_F(FolderLeasesTest, ARestartedDaemonWaitsForItsFolder) {
@@ -187,7 +205,7 @@ TEST_F(FolderLeasesTest, ARemovedLeaseIsLost) {
   const std::string home = a.leases.home();
   ASSERT_OK(a.objects.Remove("p/leases/" + home, {}));
   a.leases.Renew();
-  EXPECT_THAT(a.leases.TakeLost(), ElementsAre(home));
+  EXPECT_THAT(a.leases.Lost(), ElementsAre(home));
 }
 
 TEST_F(FolderLeasesTest, AClosedFolderHasNoOwnerAgain) {

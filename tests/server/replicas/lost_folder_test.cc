@@ -96,7 +96,7 @@ TEST_F(LostFolderTest, ALostFolderTakesItsStoredFactors) {
   ASSERT_OK(second->leases().Adopt(folder));
   connection_->down = false;
   leases_->Renew();
-  ASSERT_EQ(leases_->TakeLost(), std::vector<std::string>{folder});
+  ASSERT_EQ(leases_->Lost(), std::vector<std::string>{folder});
   EXPECT_EQ(Touch(durable).code(), absl::StatusCode::kUnavailable);
   cache_->DropFolder(folder);
   Sweep();  // waits until another thread has freed the device's memory and discarded the file

@@ -169,6 +169,31 @@ TEST_F(SharedStoreTest, AFormerOwnerChangesNothing) {
   EXPECT_EQ(reader->ReadAt(0, std::as_writable_bytes(std::span(text))).code(), kUnavailable);
 }
 
+TEST_F(SharedStoreTest, AnEarlierOwnershipChangesNothing) {
+  Daemon a = Start("a");
+  Daemon b = Start("b");
+  const std::string folder = a.store->home();
+  ASSERT_OK_AND_ASSIGN(const StoredObject object, Put(a, folder, "h-1"));
+  ASSERT_OK_AND_ASSIGN(const auto reader, a.store->Open(object));
+  Adopt(a, b, folder);
+  b.store->leases().Release(folder);
+  a.connection->down = false;
+  a.store->leases().Renew();
+  a.store->leases().ForgetLost(folder);
+  ASSERT_OK(a.store->leases().Scan());
+  ASSERT_OK(a.store->leases().Adopt(folder));
+  ASSERT_OK_AND_ASSIGN(const ObjectList list, a.store->List(folder));
+  ASSERT_EQ(list.objects.size(), 1u);
+  // A removal was scheduled before the folder was lost.
+  EXPECT_EQ(a.store->Remove(object).code(), kAborted);
+  EXPECT_EQ(a.store->Quarantine(object).code(), kAborted);
+  EXPECT_EQ(a.store->SetLeaseEnd(object, absl::Now()).code(), kAborted);
+  EXPECT_THAT(Stems(a, folder), ElementsAre("h-1"));
+  ASSERT_OK(a.store->Remove(list.objects[0]));
+  std::string text(4, ' ');
+  EXPECT_EQ(reader->ReadAt(0, std::as_writable_bytes(std::span(text))).code(), kUnavailable);
+}
+
 TEST_F(SharedStoreTest, KeepsTheEndOfALease) {
   Daemon a = Start("a");
   const std::string home = a.store->home();
