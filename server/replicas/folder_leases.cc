@@ -186,15 +186,38 @@ std::map<std::string, std::string> FolderLeases::HeldByNamesake() const {
 }
 
 absl::StatusOr<std::vector<std::string>> FolderLeases::Scan() {
-  const std::string prefix = options_.prefix + std::string(kLeases);
   const Time start = SteadyNow();
+  const absl::Status status = ReadChanged();
+  MutexLock lock(&mutex_);
+  if (!status.ok()) {
+    // The owners may not reach the store either. The time until now does not count against them.
+    for (auto& [folder, seen] : seen_) seen.since = SteadyNow();
+    return status;
+  }
+  std::vector<std::string> adoptable;
+  for (const auto& [folder, seen] : seen_) {
+    if (lost_.contains(folder)) continue;
+    const bool ended = start - seen.since >= options_.adoption_delay();
+    const LeaseState state = seen.lease.state;
+    if (state == LeaseState::kReleased || (state == LeaseState::kHeld && ended)) {
+      adoptable.push_back(folder);
+    }
+  }
+  return adoptable;
+}
+
+absl::Status FolderLeases::ReadChanged() {
+  const std::string prefix = options_.prefix + std::string(kLeases);
   std::map<std::string, std::string> tags;
   std::string continuation;
   do {
     CROUT_ASSIGN_OR_RETURN(S3Page page, objects_.List(prefix, continuation, limits()));
     for (S3Entry& entry : page.entries) {
       const std::string folder = entry.key.substr(prefix.size());
-      if (IsFolderName(folder)) tags[folder] = std::move(entry.etag);
+      // A larger object is no lease, and could not be read.
+      if (IsFolderName(folder) && entry.bytes <= kMaxLeaseBytes) {
+        tags[folder] = std::move(entry.etag);
+      }
     }
     continuation = std::move(page.continuation);
   } while (!continuation.empty());
@@ -217,17 +240,7 @@ absl::StatusOr<std::vector<std::string>> FolderLeases::Scan() {
     if (owned_.contains(folder)) continue;
     seen_[folder] = {std::move(read->first), std::move(read->second), SteadyNow()};
   }
-  std::vector<std::string> adoptable;
-  MutexLock lock(&mutex_);
-  for (const auto& [folder, seen] : seen_) {
-    if (lost_.contains(folder)) continue;
-    const bool ended = start - seen.since >= options_.adoption_delay();
-    const LeaseState state = seen.lease.state;
-    if (state == LeaseState::kReleased || (state == LeaseState::kHeld && ended)) {
-      adoptable.push_back(folder);
-    }
-  }
-  return adoptable;
+  return absl::OkStatus();
 }
 
 absl::Status FolderLeases::Adopt(const std::string& folder) {

@@ -52,7 +52,7 @@ class FolderLeases {
   absl::Status Begin();
 
   // Reads the leases that have changed since the last call. Returns the folders that this daemon
-  // may adopt.
+  // may adopt. After an error, the time for which the leases have not changed begins anew.
   absl::StatusOr<std::vector<std::string>> Scan() ABSL_LOCKS_EXCLUDED(mutex_);
   // Acquires a folder that Scan() has returned.
   absl::Status Adopt(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -104,6 +104,8 @@ class FolderLeases {
 
   std::string KeyOf(const std::string& folder) const;
   S3CallLimits limits() const { return {.duration = options_.interval()}; }
+  // Reads the leases that have changed into seen_.
+  absl::Status ReadChanged() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::pair<std::string, Lease>> Read(const std::string& folder);
   // Writes a lease and returns its tag. If the reply is lost, the object decides. ABORTED if the
   // object is of another process.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,7 +34,8 @@ absl::StatusOr<Lease> DecodeLease(std::string_view text) {
   Lease lease;
   const auto state = words.size() == 6 ? std::ranges::find(kStates, words[5]) : kStates.end();
   if (state == kStates.end() || words[0] != kFormat || !absl::SimpleAtoi(words[1], &lease.epoch) ||
-      lease.epoch < 1 || !absl::SimpleAtoi(words[4], &lease.counter)) {
+      lease.epoch < 1 || lease.epoch == std::numeric_limits<int64_t>::max() ||
+      !absl::SimpleAtoi(words[4], &lease.counter)) {
     return absl::DataLossError(
         "an object below leases/ is no lease. Remove it, or use another prefix for the store");
   }

@@ -159,6 +159,22 @@ TEST_F(FolderLeasesTest, ALostFolderIsNotAdoptedBeforeItsFactorsAreDropped) {
   EXPECT_EQ(a.leases.Epoch(folder).value(), 3);
 }
 
+TEST_F(FolderLeasesTest, AnOutageOfTheStoreMovesNoFolder) {
+  Process a(bucket_, "a");
+  Process b(bucket_, "b");
+  ASSERT_OK(a.leases.Begin());
+  ASSERT_OK(b.leases.Begin());
+  const std::string folder = a.leases.home();
+  failpoints_.Advance(absl::Seconds(12));
+  b.connection->down = true;
+  EXPECT_EQ(b.leases.Scan().status().code(), kUnavailable);
+  b.connection->down = false;
+  failpoints_.Advance(absl::Seconds(12));
+  EXPECT_THAT(b.AdoptAll(), IsEmpty()) << "the owner had no time to renew the lease";
+  failpoints_.Advance(absl::Seconds(9));
+  EXPECT_THAT(b.AdoptAll(), ElementsAre(folder));
+}
+
 TEST_F(FolderLeasesTest, LostRepliesLoseNoFolder) {
   Process a(bucket_, "a");
   ASSERT_OK(a.leases.Begin());
@@ -287,19 +303,22 @@ TEST_F(FolderLeasesTest, DecodesOnlyLeases) {
                 .size(),
             kMaxLeaseBytes);
   const std::string process = lease.process;
-  const std::vector<std::string> texts = {"",
-                                          "crout-lease-1",
-                                          "crout-lease-2 1 a " + process + " 1 held",
-                                          "crout-lease-1 0 a " + process + " 1 held",
-                                          "crout-lease-1 1 a.b " + process + " 1 held",
-                                          "crout-lease-1 1 a " + process + " 1 kept",
-                                          "crout-lease-1 1 a x 1 held",
-                                          "crout-lease-1 1 a " + process + " 1 held ",
-                                          "crout-lease-1 1  " + process + " 1 held"};
+  const std::vector<std::string> texts = {
+      "",
+      "crout-lease-1",
+      "crout-lease-2 1 a " + process + " 1 held",
+      "crout-lease-1 0 a " + process + " 1 held",
+      "crout-lease-1 9223372036854775807 a " + process + " 1 held",
+      "crout-lease-1 1 a.b " + process + " 1 held",
+      "crout-lease-1 1 a " + process + " 1 kept",
+      "crout-lease-1 1 a x 1 held",
+      "crout-lease-1 1 a " + process + " 1 held ",
+      "crout-lease-1 1  " + process + " 1 held"};
   for (const std::string& text : texts) {
     EXPECT_EQ(DecodeLease(text).status().code(), absl::StatusCode::kDataLoss) << text;
   }
   bucket_->Write("p/leases/" + RandomFolderName(), "x");
+  bucket_->Write("p/leases/" + RandomFolderName(), std::string(kMaxLeaseBytes + 1, 'x'));
   bucket_->Write("p/leases/notes", "x");
   EXPECT_THAT(a.AdoptAll(), IsEmpty());
 }
