@@ -41,7 +41,7 @@ void FolderWatch::Watch() {
   }
   homes_.EndScan();
   for (const std::string& folder : *folders) Adopt(folder);
-  if (++scans_ % kScansPerCheck == 0) CloseEmpty();
+  if (scans_++ % kScansPerCheck == 0) CloseEmpty();
   store_.RemoveClosed();
 }
 
@@ -62,6 +62,13 @@ void FolderWatch::Adopt(const std::string& folder) {
   bool adopted = false;
   // Memory may be short; the folder must not stay in adoption then.
   AbandonOnBadAlloc([&] { adopted = AcquireAndRestore(folder); });
+  if (!adopted && !absl::IsAborted(leases_.Epoch(folder).status())) {
+    // Calls on factors that are not in the cache would end with NOT_FOUND.
+    AbandonOnBadAlloc([&] {
+      leases_.Release(folder);
+      cache_.DropFolder(folder);
+    });
+  }
   homes_.EndAdoption(folder, adopted);
 }
 
@@ -69,17 +76,15 @@ bool FolderWatch::AcquireAndRestore(const std::string& folder) {
   absl::Status status = leases_.Adopt(folder);
   if (absl::IsAborted(status)) return false;  // Another daemon was first.
   std::vector<FoundFactor> found;
-  if (status.ok()) {
-    status = files_.ReadFolder(folder, &found);
-    // Factors that exceed the budget remain for a later owner.
-    if (!status.ok() && !absl::IsFailedPrecondition(status)) leases_.Release(folder);
-  }
+  if (status.ok()) status = files_.ReadFolder(folder, &found);
   if (!status.ok()) {
     Log(LogLevel::kWarn, "adoption_failed", {{"folder", folder}, {"error", status.message()}});
   }
+  // Factors that exceed the budget remain for a later owner.
   if (!status.ok() && !absl::IsFailedPrecondition(status)) return false;
-  Log(LogLevel::kInfo, "folder_adopted", {{"folder", folder}, {"factors", found.size()}});
+  const size_t factors = found.size();
   cache_.Restore(std::move(found));
+  Log(LogLevel::kInfo, "folder_adopted", {{"folder", folder}, {"factors", factors}});
   return true;
 }
 

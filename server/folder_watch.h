@@ -27,7 +27,7 @@ class FolderWatch {
  private:
   void Watch();
   void Adopt(const std::string& folder);
-  // Returns false if the folder was not adopted.
+  // Returns false if the factors are not all in the cache.
   bool AcquireAndRestore(const std::string& folder);
 
   // Closes the adopted folders that have no factors.

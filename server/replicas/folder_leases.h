@@ -52,7 +52,7 @@ class FolderLeases {
   absl::Status Begin();
 
   // Reads the leases that have changed since the last call. Returns the folders that this daemon
-  // may adopt. After an error, the time for which the leases have not changed begins anew.
+  // may adopt. After an error, the time for which the leases have not changed begins again.
   absl::StatusOr<std::vector<std::string>> Scan() ABSL_LOCKS_EXCLUDED(mutex_);
   // Acquires a folder that Scan() has returned.
   absl::Status Adopt(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
