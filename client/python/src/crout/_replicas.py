@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,18 +25,21 @@ class Replicas:
 
     def __init__(self, handles: int = 32768) -> None:
         self._handles = handles
+        self._lock = threading.Lock()
         self._newer: dict[str, str] = {}  # at most `handles`
         self._older: dict[str, str] = {}  # replaced when _newer is full
 
     def metadata(self, handle: str) -> list[tuple[str, str]]:
         """Return the metadata of a call on `handle`; empty for "" and for an unknown handle."""
-        value = self._newer.get(handle) or self._older.get(handle)
+        with self._lock:
+            value = self._newer.get(handle) or self._older.get(handle)
         return [] if value is None else [(METADATA, value)]
 
     def learn(self, handle: str, trailers: Iterable[Any] | None) -> None:
         """Store the value in the trailing metadata of a call on `handle`, if there is one."""
         for key, value in trailers or ():
             if handle and key == METADATA and isinstance(value, str) and 0 < len(value) <= _MAX_VALUE:
-                self._newer[handle] = value
-                if len(self._newer) >= self._handles:
-                    self._newer, self._older = {}, self._newer
+                with self._lock:
+                    self._newer[handle] = value
+                    if len(self._newer) >= self._handles:
+                        self._newer, self._older = {}, self._newer
