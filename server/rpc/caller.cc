@@ -135,34 +135,39 @@ absl::StatusOr<const Identity*> Admit(ServerCore& core, const grpc::CallbackServ
 
 // Returns the value of the crout-tenant metadata, or nullopt if there is none.
 absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContextBase& context) {
-  const auto& metadata = context.client_metadata();
-  const auto [found, end] = metadata.equal_range("crout-tenant");
-  if (found == end) return std::optional<std::string>();
-  const std::string tenant(found->second.data(), found->second.size());
-  if (std::next(found) != end || !IsPrincipalName(tenant)) {
+  const std::optional<std::string_view> tenant = OnlyMetadata(context, "crout-tenant");
+  if (!tenant) return std::optional<std::string>();
+  if (!IsPrincipalName(*tenant)) {
     return BadMessageField("crout-tenant",
                            "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
   }
-  return std::optional(tenant);
+  return std::optional<std::string>(*tenant);
 }
 
 // Returns the value of the crout-priority metadata; kNormal if there is none.
 absl::StatusOr<QueuePriority> DecodePriority(const grpc::ServerContextBase& context) {
-  const auto [found, end] = context.client_metadata().equal_range("crout-priority");
-  if (found == end) return QueuePriority::kNormal;
-  const std::string_view name(found->second.data(), found->second.size());
-  const auto known = std::find(kQueuePriorityNames.begin(), kQueuePriorityNames.end(), name);
-  if (std::next(found) != end || known == kQueuePriorityNames.end()) {
+  const std::optional<std::string_view> name = OnlyMetadata(context, "crout-priority");
+  if (!name) return QueuePriority::kNormal;
+  const auto known = std::find(kQueuePriorityNames.begin(), kQueuePriorityNames.end(), *name);
+  if (known == kQueuePriorityNames.end()) {
     constexpr size_t kShown = 64;
     return BadMessageField(
         "crout-priority",
-        absl::StrCat("'", ToAbsl(name.substr(0, kShown)),
+        absl::StrCat("'", ToAbsl(name->substr(0, kShown)),
                      "' is invalid. Send one value: interactive, normal or batch"));
   }
   return static_cast<QueuePriority>(known - kQueuePriorityNames.begin());
 }
 
 }  // namespace
+
+std::optional<std::string_view> OnlyMetadata(const grpc::ServerContextBase& context,
+                                             const char* key) {
+  const auto [found, end] = context.client_metadata().equal_range(key);
+  if (found == end) return std::nullopt;
+  if (std::next(found) != end) return "";
+  return std::string_view(found->second.data(), found->second.size());
+}
 
 absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& identities,
                                            const Credentials& credentials, const Attempt& attempt) {

@@ -120,7 +120,12 @@ absl::Status CallBase::Enter() {
   entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(caller_.Admit(core_, *context_, observed_));
-  CROUT_RETURN_IF_ERROR(replica_.Begin(core_, *context_));
+  if (const auto replica = OnlyMetadata(*context_, CallReplica::kMetadata);
+      replica && !replica_.Set(*replica)) {
+    return BadMessageField(
+        CallReplica::kMetadata,
+        "metadata must be one value NAME.FOLDER, as the reply with the handle had it");
+  }
   const Caller& caller = caller_.caller();
   tenant_ = observed_.tenant = caller.tenant;
   priority_ = caller.priority;
@@ -305,15 +310,15 @@ absl::Status CallBase::WithLostDevice(absl::Status status) const {
 
 void CallBase::Answer(absl::Status status) {
   if (writer_.closed() && !end_.ok()) return;
-  end_ = replica_.Explain(core_, WithMessagePath(WithLostDevice(std::move(status))));
+  end_ = replica_.Explain(WithMessagePath(WithLostDevice(std::move(status))));
   writer_.Close();
   end_time_ = SteadyNow();
 }
 
 grpc::Status CallBase::EndStatus() {
   try {
-    const std::string replica = replica_.ReplyValue(core_, tenant_, observed_.handle);
-    if (!replica.empty()) context_->AddTrailingMetadata("crout-replica", replica);
+    const std::string replica = replica_.ReplyValue(core_.engine.cache, tenant_, observed_.handle);
+    if (!replica.empty()) context_->AddTrailingMetadata(CallReplica::kMetadata, replica);
     return ToGrpcStatus(end_, context_);
   } catch (const std::bad_alloc&) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, ""};

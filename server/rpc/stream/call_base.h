@@ -29,8 +29,8 @@
 #include "server/engine/scheduling/device_scheduler.h"
 #include "server/engine/scheduling/job_scheduler.h"
 #include "server/engine/scheduling/task_scheduler.h"
+#include "server/replicas/call_replica.h"
 #include "server/rpc/call_registry.h"
-#include "server/rpc/call_replica.h"
 #include "server/rpc/caller.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/stream_message.h"
@@ -233,6 +233,7 @@ class CallBase : public LiveCall,
         context_(context),
         observed_(ObserveNewCall(method, context)),
         connection_entry_(core.connections.Begin(*context)),
+        replica_(core.homes),
         writer_(core.limits.transfer) {}
 
   // Reactions of gRPC. The call may be destroyed in Done().

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests the metadata that send a call to the replica that has its factor.
-#include "server/rpc/call_replica.h"
+#include "server/replicas/call_replica.h"
 
 #include <gmock/gmock.h>
 
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int64_t kOrder = 4;
-constexpr char kMetadata[] = "crout-replica";
+constexpr auto kMetadata = CallReplica::kMetadata;
 
 // The end of a call.
 struct Ended {

@@ -2,38 +2,43 @@
 
 // The replica that has the factor of a call: the metadata "crout-replica". Its value is
 // NAME.FOLDER: the name of a daemon, and the folder of the factor in the shared store.
-#ifndef CROUT_SERVER_RPC_CALL_REPLICA_H_
-#define CROUT_SERVER_RPC_CALL_REPLICA_H_
+#ifndef CROUT_SERVER_REPLICAS_CALL_REPLICA_H_
+#define CROUT_SERVER_REPLICAS_CALL_REPLICA_H_
 
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "grpcpp/server_context.h"
-#include "server/engine/cache/handle.h"
-#include "server/rpc/core.h"
+#include "server/engine/cache/factor_cache.h"
+#include "server/replicas/folder_homes.h"
 
 namespace crout {
 
 inline constexpr std::string_view kReasonOtherReplica = "OTHER_REPLICA";
 
-// Not thread-safe. Has no effect if the server shares its store with no other daemon.
+// Not thread-safe.
 class CallReplica {
  public:
-  // Reads the metadata of a new call. INVALID_ARGUMENT for a malformed value.
-  absl::Status Begin(const ServerCore& core, const grpc::ServerContextBase& context);
+  static constexpr char kMetadata[] = "crout-replica";
+
+  // `homes` is null if no other daemon shares the store: then no other function has an effect.
+  explicit CallReplica(FolderHomes* homes) : homes_(homes) {}
+
+  // Sets the value in the call. Returns false if it is malformed.
+  bool Set(std::string_view value);
 
   // Replaces NOT_FOUND for a handle if another daemon has, or a daemon will soon have, the factors
   // of the folder that the call names: UNAVAILABLE (reason OTHER_REPLICA). The status has a retry
   // delay unless the client can send the call to the owner at once.
-  absl::Status Explain(const ServerCore& core, absl::Status status);
+  absl::Status Explain(absl::Status status);
 
-  // Returns the metadata of the reply of a tenant's call on `handle`; empty if there is none.
-  std::string ReplyValue(const ServerCore& core, std::string_view tenant,
+  // Returns the value for the reply of a tenant's call on `handle`; empty if there is none.
+  std::string ReplyValue(const FactorCache& cache, std::string_view tenant,
                          const std::optional<Handle>& handle) const;
 
  private:
+  FolderHomes* homes_;
   std::string name_;    // the name in the call; empty if it names no replica
   std::string folder_;  // the folder in the call; empty if it names no replica
   bool was_here_ = false;
@@ -42,4 +47,4 @@ class CallReplica {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_RPC_CALL_REPLICA_H_
+#endif  // CROUT_SERVER_REPLICAS_CALL_REPLICA_H_

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/rpc/call_replica.h"
+#include "server/replicas/call_replica.h"
 
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/engine/error.h"
 #include "server/replicas/lease.h"
-#include "server/rpc/codec/status.h"
 
 namespace crout {
 namespace {
-
-constexpr char kMetadata[] = "crout-replica";
 
 // A guess: an adoption takes a few seconds, and the lease of a killed daemon ends later.
 constexpr double kRetrySeconds = 1;
@@ -30,26 +26,22 @@ absl::Status Other(const std::string& message) {
 
 }  // namespace
 
-absl::Status CallReplica::Begin(const ServerCore& core, const grpc::ServerContextBase& context) {
-  if (core.homes == nullptr) return absl::OkStatus();
-  const auto [found, end] = context.client_metadata().equal_range(kMetadata);
-  if (found == end) return absl::OkStatus();
-  const std::string_view value(found->second.data(), found->second.size());
+bool CallReplica::Set(std::string_view value) {
+  if (homes_ == nullptr) return true;
   const size_t dot = value.find('.');
-  if (std::next(found) != end || dot == std::string_view::npos ||
-      !IsReplicaName(value.substr(0, dot)) || !IsFolderName(value.substr(dot + 1))) {
-    return BadMessageField(
-        kMetadata, "metadata must be one value NAME.FOLDER, as the reply with the handle had it");
+  if (dot == std::string_view::npos || !IsReplicaName(value.substr(0, dot)) ||
+      !IsFolderName(value.substr(dot + 1))) {
+    return false;
   }
   name_ = value.substr(0, dot);
   folder_ = value.substr(dot + 1);
-  was_here_ = core.homes->Find(folder_).place == FolderHomes::Place::kHere;
-  return absl::OkStatus();
+  was_here_ = homes_->Find(folder_).place == FolderHomes::Place::kHere;
+  return true;
 }
 
-absl::Status CallReplica::Explain(const ServerCore& core, absl::Status status) {
+absl::Status CallReplica::Explain(absl::Status status) {
   if (folder_.empty() || !IsUnknownHandle(status)) return status;
-  const FolderHomes::Home home = core.homes->Find(folder_);
+  const FolderHomes::Home home = homes_->Find(folder_);
   switch (home.place) {
     case FolderHomes::Place::kNone:
       return status;
@@ -72,11 +64,11 @@ absl::Status CallReplica::Explain(const ServerCore& core, absl::Status status) {
   return home.owner == name_ ? WithRetryAfter(std::move(status), kRetrySeconds) : status;
 }
 
-std::string CallReplica::ReplyValue(const ServerCore& core, std::string_view tenant,
+std::string CallReplica::ReplyValue(const FactorCache& cache, std::string_view tenant,
                                     const std::optional<Handle>& handle) const {
-  if (core.homes == nullptr || !home_.empty() || !handle) return home_;
-  const std::string folder = core.engine.cache.FolderOf(tenant, *handle);
-  return folder.empty() ? "" : absl::StrCat(core.homes->name(), ".", folder);
+  if (homes_ == nullptr || !home_.empty() || !handle) return home_;
+  const std::string folder = cache.FolderOf(tenant, *handle);
+  return folder.empty() ? "" : absl::StrCat(homes_->name(), ".", folder);
 }
 
 }  // namespace crout
