@@ -8,9 +8,9 @@
 # usage: deploy/test.sh [--long]
 #   --long               all unit and RPC tests under the sanitizers, 60 s of fuzzing for each target, the unit tests
 #                        under ThreadSanitizer, an hour of mixed calls with exact solutions, ten minutes of calls
-#                        to a server that is killed, 3000 calls through each proxy while replicas restart, the image
-#                        built by the whole Dockerfile, the line coverage of unit and RPC tests, and the tests with
-#                        PETSc (elsewhere only where PETSc is installed)
+#                        to a server that is killed and ten to three replicas, 3000 calls through each proxy while
+#                        replicas restart, the image built by the whole Dockerfile, the line coverage of unit and RPC
+#                        tests, and the tests with PETSc (elsewhere only where PETSc is installed)
 #   CROUT_FUZZ_SECONDS   seconds for each fuzz target and for malformed HTTP at the daemon; 20 by default
 set -Eeuo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -180,6 +180,11 @@ replicas() {
     build/ci/tests/python/environment/bin/python tests/e2e/deployment/replicas_test.py build/ci/server/croutd
 }
 
+lost_replicas() {
+  build/ci/tests/e2e/s3_environment/bin/python tests/e2e/s3/s3_server.py \
+    build/ci/tests/python/environment/bin/python tests/e2e/deployment/replicas_history.py build/ci/server/croutd 600
+}
+
 # The environment of the linters also has kubernetes-validate.
 kubernetes() { build/python-lint/bin/python tests/e2e/deployment/kubernetes_test.py build/ci/server/croutd; }
 
@@ -220,6 +225,7 @@ if ((long)); then
   stage "soak: mixed calls with exact solutions" soak
   stage "calls to a server that is killed" killed_server
   stage "calls to replicas that are restarted" replicas
+  stage "calls to replicas that are killed, paused and stopped" lost_replicas
   stage "image of the whole Dockerfile" whole_image
   stage "line coverage" coverage
 fi

@@ -36,8 +36,10 @@ CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl:
   if (cancellation_ != nullptr) cancellation_->Attach(this);
 }
 
+bool CallScope::cancelled() const { return cancellation_ != nullptr && cancellation_->cancelled(); }
+
 absl::Status CallScope::Check() const {
-  if (cancellation_ != nullptr && cancellation_->cancelled()) {
+  if (cancelled()) {
     return absl::CancelledError("cancelled while the matrix was read");
   }
   if (absl::Now() < deadline_) return absl::OkStatus();

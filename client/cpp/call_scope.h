@@ -39,6 +39,9 @@ class CallScope {
   // For use before the call starts.
   absl::Status Check() const;
 
+  // Returns true if the caller has cancelled the call.
+  bool cancelled() const;
+
   // Destroys the context, if it still exists. The call has ended or was not started.
   void Close();
 

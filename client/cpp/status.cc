@@ -3,6 +3,7 @@
 #include "crout/status.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/grpc_status.h"
 #include "google/rpc/error_details.pb.h"
@@ -22,12 +23,27 @@ std::optional<Detail> PayloadOf(const absl::Status& status) {
   return detail;
 }
 
+// True for the statuses of gRPC for a stream that the peer has reset.
+bool IsReset(const grpc::Status& status) {
+  return absl::StartsWith(status.error_message(), "Received RST_STREAM") ||
+         absl::StartsWith(status.error_message(), "Stream removed");
+}
+
 }  // namespace
 
 absl::Status internal::ToAbslStatus(const grpc::Status& status) {
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   google::rpc::Status details;
-  if (result.ok() || !details.ParseFromString(status.error_details())) return result;
+  const bool readable = details.ParseFromString(status.error_details());
+  // A proxy may reset the stream after the status, if the upload has not ended. gRPC then replaces
+  // the code.
+  if (IsReset(status)) {
+    result = readable && details.code() != 0
+                 ? absl::Status(static_cast<absl::StatusCode>(details.code()), details.message())
+                 : absl::UnavailableError(absl::StrCat("the server or a proxy ended the call: ",
+                                                       status.error_message()));
+  }
+  if (result.ok() || !readable) return result;
   for (const google::protobuf::Any& detail : details.details()) {
     result.SetPayload(detail.type_url(), absl::Cord(detail.value()));
   }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/retry.h"
 #include "google/rpc/error_details.pb.h"
@@ -50,6 +52,19 @@ TEST(StatusTest, CodesMessagesAndDetailsSurvive) {
 
 TEST(StatusTest, DetailsThatAreNoStatusAreIgnored) {
   EXPECT_EQ(Reason(ToAbslStatus({StatusCode::INTERNAL, "why", "\xff\xff garbage"})), "");
+}
+
+TEST(StatusTest, AStreamThatThePeerResetIsUnavailable) {
+  for (const auto& [code, message] :
+       {std::pair(StatusCode::CANCELLED, "Received RST_STREAM with error code 8"),
+        std::pair(StatusCode::INTERNAL, "Received RST_STREAM with error code 2"),
+        std::pair(StatusCode::UNKNOWN, "Stream removed")}) {
+    EXPECT_TRUE(IsUnreachable(ToAbslStatus({code, message}))) << message;
+    google::rpc::Status sent;
+    sent.set_code(StatusCode::NOT_FOUND);
+    sent.set_message("gone");
+    EXPECT_EQ(ToAbslStatus({code, message, sent.SerializeAsString()}), absl::NotFoundError("gone"));
+  }
 }
 
 TEST(StatusTest, UnreachableIsUnavailableFromNoServer) {

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs croutd and croutd_test on addresses that the system picks. Tests control croutd_test by failpoints."""
 
+import contextlib
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 TIMEOUT = 60.0
@@ -90,6 +92,15 @@ class Server:
         self.kill()
         self.start()
         return begin, time.monotonic()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Pause all threads of the daemon within the context."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def _await_end(self) -> None:
         self._process.wait(TIMEOUT)

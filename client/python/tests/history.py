@@ -4,16 +4,23 @@
 usage: history.py CROUTD [SECONDS [SEED]]       60 seconds by default
 
 Eight clients factor, refactor, solve, describe and release shared factors, while the server is killed and
-started again. Half of the factors are durable. At the end the server is killed once more, and all factors are
-solved with. `check` then requires of the recorded history:
+started again. Half of the factors are durable. After the last outage all factors are solved with.
+tests/e2e/deployment/replicas_history.py does the same with three replicas, which are killed, paused and
+stopped in turn. `check` requires of the recorded history:
 
 - A solution is right for the matrix of the version that its reply names.
 - A version of a handle is given to one matrix.
 - A reply names no version older than one that was acknowledged, or seen, before the call began.
-- A handle is missing only after a release began, or, unless it is durable, after the server was killed. A
-  durable factor thus has the acknowledged version after a kill, or a newer one that was being written.
-- Once a release was acknowledged, the handle stays missing. Only a kill within `UNDONE_RELEASE` seconds may
-  undo the release of a durable factor, because its file is removed after the reply.
+- One server, the home of the factor, answers the calls on it. The home changes only if it had an outage: it
+  was killed, stopped or paused. After a reply of the new home, the former one thus answers no new call.
+- A handle is missing only after a release began, or, unless it is durable, after its home had an outage. A
+  durable factor thus has the acknowledged version after an outage, or a newer one that was being written.
+- Once a release was acknowledged, the handle stays missing. Only a kill or a pause within `UNDONE_RELEASE`
+  seconds may undo the release of a durable factor, because its file is removed after the reply.
+- A call without an answer overlaps an outage of the home. A call that makes a factor has no home yet.
+
+A paused replica loses the factors that are not durable only for clients that call another replica meanwhile.
+Decision 0070 requires no more: the adopter of a folder cannot distinguish a pause from a loss.
 
 Exit status: 0 if the history passed.
 """
@@ -26,16 +33,17 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from daemon import Server
 
 import crout
+from crout._replicas import METADATA, Replicas
 
 CLIENTS = 8
-FACTORS = 6
-"""Factors that live at the same time."""
 ORDER = 12
 TOLERANCE = 1e-12
 """Largest relative error of a solution. The matrices are diagonally dominant."""
@@ -57,54 +65,73 @@ class Call:
     begin: float
     end: float
     outcome: str
-    """ok, missing (the server does not have the handle) or unknown (the connection failed)"""
+    """ok, missing (the server does not have the handle) or unknown (no answer)"""
     handle: str = ""
     version: int = 0
     seed: int = 0
     """Of the matrix, for factor and refactor."""
     durable: bool = False
     """For factor."""
-    b: np.ndarray | None = None
-    x: np.ndarray | None = None
+    home: str = ""
+    """Name of the server that answered, or, without an answer, of the one that was asked; "" if unknown."""
+    b: np.ndarray | None = dataclasses.field(default=None, repr=False)
+    x: np.ndarray | None = dataclasses.field(default=None, repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
-class Kill:
+class Outage:
+    """Seconds from the end of a server to its return, on the clock of the calls."""
+
     begin: float
     end: float
+    server: str = ""
+    """Name of the server; "" for the only one."""
+    kind: str = "kill"
+    """kill, stop (by SIGTERM) or pause"""
 
 
 class HistoryError(AssertionError):
     """The history violates the contract."""
 
 
-def check(calls: list[Call], kills: list[Kill]) -> Counter:
-    """Check a history. Return the number of calls by kind and outcome. Raises HistoryError."""
+def check(calls: list[Call], outages: list[Outage]) -> Counter:
+    """Check a history. Return the number of calls by kind and outcome, and of moves to another home.
+
+    Raises HistoryError.
+    """
     handles = defaultdict(list)
     for call in calls:
-        if call.outcome == "unknown" and not _overlaps(call, kills):
-            raise HistoryError(f"the connection of {call} failed while the server ran")
+        if call.outcome == "unknown" and not _may_fail(call, outages):
+            raise HistoryError(f"no answer while the server ran: {call}")
         if call.handle:
             handles[call.handle].append(call)
+    moves = 0
     for of_handle in handles.values():
-        _Handle(of_handle, kills).check()
-    return Counter((call.kind, call.outcome) for call in calls)
+        handle = _Handle(of_handle, outages)
+        handle.check()
+        moves += handle.moves
+    return Counter((call.kind, call.outcome) for call in calls) + Counter({("home", "moved"): moves})
 
 
-def _overlaps(call: Call, kills: list[Kill]) -> bool:
-    return any(kill.begin <= call.end and call.begin <= kill.end for kill in kills)
+def _may_fail(call: Call, outages: list[Outage]) -> bool:
+    return any(
+        outage.begin <= call.end and call.begin <= outage.end and call.home in ("", outage.server)
+        for outage in outages
+    )
 
 
 class _Handle:
     """The history of one handle."""
 
-    def __init__(self, calls: list[Call], kills: list[Kill]) -> None:
+    def __init__(self, calls: list[Call], outages: list[Outage]) -> None:
         self._calls = sorted(calls, key=lambda call: call.begin)
-        self._kills = kills
+        self._outages = outages
         self._writes: dict[int, Call] = {}
         """Acknowledged factorizations by version."""
         self._uncertain = [c for c in calls if c.kind == "refactor" and c.outcome == "unknown"]
         self._durable = any(call.durable for call in calls)
+        self.moves = 0
+        """Changes of the home, after check()."""
 
     def check(self) -> None:
         for call in self._calls:
@@ -113,6 +140,7 @@ class _Handle:
                     raise HistoryError(f"version {call.version} was given to two matrices: {call}")
                 self._writes[call.version] = call
         self._check_order()
+        self._check_homes()
         self._check_missing()
         # A solution shows which uncertain refactorization made its version; a description does not.
         for kind in ("solve", "describe"):
@@ -132,25 +160,45 @@ class _Handle:
             if call.version and call.version < newest:
                 raise HistoryError(f"version {newest} was returned before {call} began")
 
+    def _check_homes(self) -> None:
+        """The home changes only if it had an outage."""
+        replies = [call for call in self._calls if call.outcome == "ok" and call.home]
+        ends = sorted(replies, key=lambda call: call.end)
+        self.moves = sum(a.home != b.home for a, b in itertools.pairwise(ends))
+        ended = 0
+        for call in replies:
+            while ends[ended].end < call.begin:
+                ended += 1
+            last = ends[ended - 1] if ended else call
+            if last.home != call.home and not self._lost(last.home, last.begin, call.end):
+                raise HistoryError(f"{last.home} answered {last}, without an outage until {call}")
+
+    def _lost(self, server: str, begin: float, end: float) -> bool:
+        """Return whether the server had an outage in this time."""
+        return any(o.server == server and o.begin < end and begin < o.end for o in self._outages)
+
     def _check_missing(self) -> None:
         releases = [c for c in self._calls if c.kind == "release" and c.outcome != "missing"]
         released = min(
             (c.end for c in releases if c.outcome == "ok" and not self._undone(c)), default=math.inf
         )
         begun = min((c.begin for c in releases), default=math.inf)
-        born = min((c.end for c in self._calls if c.kind == "factor"), default=-math.inf)
-        kills = [] if self._durable else self._kills
-        killed = min((kill.begin for kill in kills if kill.end > born), default=math.inf)
         for call in self._calls:
-            if call.outcome == "missing" and call.end < min(begun, killed):
+            if call.outcome == "missing" and call.end < begun and not self._lost_before(call.end):
                 raise HistoryError(f"the factor of {call} was neither released nor lost")
             if call.outcome == "ok" and call.begin > released:
                 raise HistoryError(f"{call} succeeded after the factor had been released")
 
+    def _lost_before(self, end: float) -> bool:
+        """Return whether the factor ended with its home before this time."""
+        factor = next((c for c in self._calls if c.kind == "factor"), None)
+        return not (factor is None or self._durable) and self._lost(factor.home, factor.end, end)
+
     def _undone(self, release: Call) -> bool:
-        """Return whether a kill may have undone the release."""
+        """Return whether an outage may have undone the release."""
+        end = release.end + UNDONE_RELEASE
         return self._durable and any(
-            release.begin < kill.end and kill.begin < release.end + UNDONE_RELEASE for kill in self._kills
+            release.begin < o.end and o.begin < end for o in self._outages if o.kind != "stop"
         )
 
     def _check_version(self, call: Call) -> None:
@@ -176,46 +224,104 @@ def _is_right(write: Call, call: Call) -> bool:
     return bool(np.abs(call.x - exact).max() <= TOLERANCE * max(np.abs(exact).max(), 1e-300))
 
 
+class Servers(Protocol):
+    """The servers of one address."""
+
+    factors: int
+    """Number of factors that live at the same time."""
+
+    def connect(self) -> crout.Client: ...
+
+    def disturb(self) -> Outage:
+        """Make one server fail, and return once it serves again."""
+
+    def stop(self) -> None: ...
+
+
+class OneServer:
+    """A server that is killed and started again."""
+
+    factors = 6
+
+    def __init__(self, program: str, directory: Path) -> None:
+        listen = f"unix:{directory}/socket"
+        self._server = Server(program, directory, f"--store={directory}/store", listen=listen)
+
+    def connect(self) -> crout.Client:
+        return crout.connect(self._server.address)
+
+    def disturb(self) -> Outage:
+        return Outage(*self._server.kill_and_start())
+
+    def stop(self) -> None:
+        self._server.stop()
+
+
+class _Homes(Replicas):
+    """The values of a client. `last` is the newest one that a reply had since it was cleared."""
+
+    last = ""
+
+    def learn(self, handle, trailers) -> None:
+        super().learn(handle, trailers)
+        self.last = dict(trailers or ()).get(METADATA, self.last)
+
+
 class Recorder:
     """Runs random calls of one client after another's, on factors that all clients share."""
 
-    def __init__(self, address: str, seed: int) -> None:
+    def __init__(self, servers: Servers, seed: int) -> None:
         self.calls: list[Call] = []
-        self._address = address
+        self.outages: list[Outage] = []
+        self._servers = servers
         self._seed = seed
         self._matrices = itertools.count(1000 * seed + 1)
-        self._handles: list[str] = []
+        self._handles: dict[str, list[tuple[str, str]]] = {}
+        """With the metadata of the first reply. Clients share both."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._errors: list[BaseException] = []
 
-    def run(self, seconds: float, disturb) -> None:
-        """Run the clients, and call `disturb` every few seconds."""
+    def run(self, seconds: float) -> None:
+        """Run the clients and, every few seconds, an outage. The run ends with an outage."""
         threads = [threading.Thread(target=self._client, args=(i,)) for i in range(CLIENTS)]
         for thread in threads:
             thread.start()
         rng = np.random.default_rng(self._seed)
         end = time.monotonic() + seconds
-        while time.monotonic() < end and not self._errors:
-            time.sleep(min(rng.uniform(0.5, 4), max(end - time.monotonic(), 0)))
-            disturb()
-        self._stop.set()
-        for thread in threads:
-            thread.join()
-        if self._errors:
-            raise self._errors[0]
+        try:
+            while time.monotonic() < end and not self._errors:
+                time.sleep(min(rng.uniform(0.5, 4), max(end - time.monotonic(), 0)))
+                self._disturb()
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join()
+            if self._errors:
+                raise self._errors[0]
+
+    def _disturb(self) -> None:
+        outage = self._servers.disturb()
+        self.outages.append(outage)
+        seconds = outage.end - outage.begin
+        print(f"{outage.kind} {outage.server}: {seconds:.1f} s, {len(self.calls)} calls so far", flush=True)
 
     def solve_with_all(self) -> None:
         """Solve with each factor that was not released."""
         rng = np.random.default_rng(self._seed)
-        with crout.connect(self._address) as client:
+        with self._connect() as client:
             for handle in list(self._handles):
                 self._call("solve", handle, client, rng)
+
+    def _connect(self) -> crout.Client:
+        client = self._servers.connect()
+        client._transport.replicas = _Homes()
+        return client
 
     def _client(self, index: int) -> None:
         try:
             rng = np.random.default_rng([self._seed, index])
-            with crout.connect(self._address) as client:
+            with self._connect() as client:
                 while not self._stop.is_set():
                     self._one_call(client, rng)
         except BaseException as error:
@@ -223,8 +329,8 @@ class Recorder:
 
     def _one_call(self, client, rng) -> None:
         with self._lock:
-            handle = str(rng.choice(self._handles)) if self._handles else ""
-            wanted = len(self._handles) < FACTORS and rng.random() < 0.2
+            handle = str(rng.choice(list(self._handles))) if self._handles else ""
+            wanted = len(self._handles) < self._servers.factors and rng.random() < 0.2
         if wanted or not handle:
             return self._call("factor", "", client, rng)
         kind = rng.choice(["solve", "refactor", "describe", "release"], p=[0.7, 0.15, 0.12, 0.03])
@@ -233,6 +339,10 @@ class Recorder:
     def _call(self, kind: str, handle: str, client, rng) -> None:
         seed = next(self._matrices)
         b = rng.integers(-9, 10, ORDER).astype(float)
+        homes = client._transport.replicas
+        if not homes.metadata(handle):
+            homes.learn(handle, self._handles.get(handle))
+        homes.last = ""
         begin = time.monotonic()
         values = {}
         try:
@@ -251,40 +361,42 @@ class Recorder:
             outcome = "ok"
         except crout.HandleExpired:
             outcome = "missing"
-        except crout.Unavailable:
+        except (crout.Unavailable, crout.DeadlineExceeded):
             outcome = "unknown"
-        call = Call(kind, begin, time.monotonic(), outcome, handle, seed=seed, **values)
+        end = time.monotonic()
+        metadata = homes.metadata(handle)
+        home = homes.last if outcome == "ok" else dict(metadata).get(METADATA, "")
+        values["home"] = home.partition(".")[0]
+        call = Call(kind, begin, end, outcome, handle, seed=seed, **values)
         with self._lock:
             self.calls.append(call)
             if kind == "factor" and outcome == "ok":
-                self._handles.append(handle)
-            elif (outcome == "missing" or kind == "release") and handle in self._handles:
-                self._handles.remove(handle)
+                self._handles[handle] = metadata
+            elif outcome == "missing" or kind == "release":
+                self._handles.pop(handle, None)
 
 
-def run(program: str, seconds: float, seed: int) -> Counter:
-    """Run the clients and the kills, and check the history. Return what `check` returns."""
+def run(servers: Servers, seconds: float, seed: int) -> Counter:
+    """Run the clients and the outages, stop the servers, and check. Return what `check` returns."""
+    recorder = Recorder(servers, seed)
+    try:
+        recorder.run(seconds)
+        recorder.solve_with_all()
+    finally:
+        servers.stop()
+    return check(recorder.calls, recorder.outages)
+
+
+def main(serve: Callable[[str, Path], Servers]) -> Counter:
+    """Run the command line with the servers that `serve(CROUTD, directory)` starts. Return the counts."""
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     with tempfile.TemporaryDirectory() as directory:
-        server = Server(
-            program, Path(directory), f"--store={directory}/store", listen=f"unix:{directory}/socket"
-        )
-        kills: list[Kill] = []
-        try:
-            recorder = Recorder(server.address, seed)
-            recorder.run(seconds, lambda: kills.append(Kill(*server.kill_and_start())))
-            kills.append(Kill(*server.kill_and_start()))
-            recorder.solve_with_all()
-        finally:
-            server.stop()
-        return check(recorder.calls, kills)
+        counts = run(serve(sys.argv[1], Path(directory)), seconds, seed)
+    for (kind, outcome), count in sorted(counts.items()):
+        print(f"{count:7d}  {kind}: {outcome}")
+    return counts
 
 
 if __name__ == "__main__":
-    for (kind, outcome), count in sorted(
-        run(
-            sys.argv[1],
-            float(sys.argv[2]) if len(sys.argv) > 2 else 60,
-            int(sys.argv[3]) if len(sys.argv) > 3 else 1,
-        ).items()
-    ):
-        print(f"{count:7d}  {kind}: {outcome}")
+    main(OneServer)

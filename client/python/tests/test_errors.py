@@ -73,6 +73,38 @@ def test_statuses(code, reason, delay, kind):
     assert (type(copy), str(copy), copy.reason, copy.retry_delay) == (kind, str(error), reason, delay)
 
 
+RESETS = [
+    ("CANCELLED", "CANCELLED"),  # by a server that stops
+    ("CANCELLED", "Received RST_STREAM with error code 8"),
+    ("INTERNAL", "Received RST_STREAM with error code 2"),
+    ("UNKNOWN", "Stream removed"),
+]
+
+
+@pytest.mark.parametrize(("code", "message"), RESETS)
+@pytest.mark.parametrize("packed", [b"", b"\x08", b"\x08\x7f", b"\x08\x05\x12\x02\xff\xff", b"\x12\x01x"])
+def test_a_stream_that_the_peer_reset_is_unavailable(code, message, packed):
+    error = error_from(code, message, [("grpc-status-details-bin", packed)], "here:1")
+    assert type(error) is crout.Unavailable
+    assert error.code == "UNAVAILABLE"
+
+
+@pytest.mark.parametrize(("code", "message"), RESETS)
+def test_the_status_of_the_server_precedes_a_reset(code, message):
+    packed = b"\x08\x05\x12\x04gone" + status_details("HANDLE_UNKNOWN")
+    error = error_from(code, message, [("grpc-status-details-bin", packed)], "here:1")
+    assert type(error) is crout.HandleExpired
+    assert (error.code, error.reason) == ("NOT_FOUND", "HANDLE_UNKNOWN")
+    assert str(error).startswith("gone. ")
+
+
+def test_a_call_that_a_stopping_server_cancels_is_repeated():
+    cancelled = Status(grpc.StatusCode.CANCELLED, "CANCELLED")
+    described = [service.DescribeFactorResponse(factor=factor()).SerializeToString()]
+    with FakeServer(cancelled, described) as server, connect(server) as c:
+        assert c.describe("h").handle == "h"
+
+
 @pytest.mark.parametrize("packed", [b"\xff", b"\x1a\x7f", b"\x1a\x02\x0a\x00", bytes(range(256))])
 def test_details_that_cannot_be_read_do_not_hide_the_status(packed):
     error = error_from("NOT_FOUND", "gone", [("grpc-status-details-bin", packed)], "here:1")

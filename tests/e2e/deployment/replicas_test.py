@@ -11,7 +11,6 @@ default.
 import concurrent.futures
 import os
 import pathlib
-import re
 import shutil
 import sys
 import tempfile
@@ -20,52 +19,16 @@ import unittest
 
 import crout
 import numpy as np
-from proxies import PROGRAMS, TIMEOUT, Proxy, make_certificates  # also finds the modules of the client's tests
-from daemon import Server, eventually  # isort: skip
-from prometheus_server import free_port  # isort: skip
+from proxies import PROGRAMS, TIMEOUT, make_certificates  # also finds the modules of the client's tests
+from replicas import NAMES, Replicas, folder_changes
+from daemon import eventually  # isort: skip
 
 CALLS = int(os.environ.get("CROUT_CALLS", 300))
 THREADS = 4
-NAMES = ("croutd-1", "croutd-2", "croutd-3")
-FILES = {"nginx": "nginx-replicas.conf", "haproxy": "haproxy-replicas.cfg"}
 N = 8
-# A lost replica's folders are adopted 12 to 15 s after its last renewal.
 PATIENT = crout.RetryPolicy(initial_backoff=0.05, max_backoff=0.5, restart=TIMEOUT)
 ONCE = crout.RetryPolicy(max_attempts=1)
 CROUTD = None
-
-
-class Replicas:
-    """Three daemons that share a bucket, and a proxy in front of them."""
-
-    def __init__(self, program, directory, certificates):
-        ports = {name: (free_port(), free_port()) for name in NAMES}
-        self.daemons = {}
-        for name, (port, pages) in ports.items():
-            (directory / name).mkdir()
-            self.daemons[name] = Server(
-                CROUTD, directory / name, f"--store=s3://factors/{program}", "--s3-path-style=on",
-                f"--s3-endpoint={os.environ['CROUT_S3_ENDPOINT']}", f"--replica-name={name}", "--store-lease=9s",
-                "--max-store-bytes=1GiB", "--trusted-proxies=127.0.0.1", listen=f"127.0.0.1:{port}",
-                metrics_listen=f"127.0.0.1:{pages}")
-
-        def edit(text):
-            for i, (port, pages) in enumerate(ports.values(), 1):
-                text = re.sub(rf"(10.0.0.{i}:50051 .*check port) 9464", rf"\1 {pages}", text)
-                text = text.replace(f"10.0.0.{i}:50051", f"127.0.0.1:{port}")
-            return text
-
-        self.proxy = Proxy(program, directory, certificates, FILES[program], edit)
-
-    def folder_changes(self, change):
-        """Returns the number of folders that the daemons have adopted or lost."""
-        label = f'{{change="{change}"}}'
-        return sum(daemon.metrics("crout_store_folder_changes_total")[label] for daemon in self.daemons.values())
-
-    def stop(self):
-        self.proxy.stop()
-        for daemon in self.daemons.values():
-            daemon.stop()
 
 
 class ReplicasTest(unittest.TestCase):
@@ -77,7 +40,7 @@ class ReplicasTest(unittest.TestCase):
     def replicas(self, program):
         directory = self.directory / program
         directory.mkdir()
-        replicas = Replicas(program, directory, self.certificates)
+        replicas = Replicas(CROUTD, program, directory, self.certificates)
         self.addCleanup(replicas.stop)
         return replicas
 
@@ -152,7 +115,7 @@ class ReplicasTest(unittest.TestCase):
                         daemon.end()
                         daemon.start()
                     load.await_calls(CALLS)
-                self.assertGreater(replicas.folder_changes("adopted"), 0)
+                self.assertGreater(folder_changes(replicas.daemons.values(), "adopted"), 0)
                 print(f"{program}: {load.calls} calls over a rolling restart", flush=True)
 
     def attach(self, client, factors):

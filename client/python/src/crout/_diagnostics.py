@@ -52,6 +52,17 @@ _CLASSES: dict[str, type[CroutError]] = {
     "PERMISSION_DENIED": NotPermitted,
 }
 
+# By google.rpc.Code, from 0 on.
+_CODES = (
+    *("OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"),
+    *("PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE"),
+    *("UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"),
+)
+
+# Starts of gRPC's messages for a stream that a proxy or a stopping server reset. The messages for calls that
+# this client cancelled differ.
+_RESET = ("Received RST_STREAM", "Stream removed", "CANCELLED")
+
 
 def error_from(
     code: str, message: str, trailers: Iterable[tuple[str, str | bytes]], address: str, tls: bool = False
@@ -61,6 +72,8 @@ def error_from(
     for key, value in trailers:
         if key == _TRAILER and isinstance(value, bytes):
             packed = value
+    if message.startswith(_RESET):
+        code, message = _before_reset(packed, message)
     # Malformed details must not hide the status.
     reason, delay = "", None
     details: dict[str, str] = {}
@@ -76,6 +89,18 @@ def error_from(
     text = in_python(message)
     text = f"{text.rstrip('.')}. {hint}." if hint else text
     return kind(text, code=code, reason=reason, details=details, retry_delay=delay)
+
+
+def _before_reset(packed: bytes, message: str) -> tuple[str, str]:
+    """Return the code and the message of the status that the server sent, or UNAVAILABLE if it sent none.
+
+    A proxy may reset the stream after the status, if the upload has not ended. gRPC then replaces the code.
+    """
+    with contextlib.suppress(ProtocolError, UnicodeDecodeError):
+        key, code = (*packed[:2], 0, 0)[:2]
+        if key == 8 and 0 < code < len(_CODES):  # field 1, a varint of one byte
+            return _CODES[code], _text(packed, 2)
+    return "UNAVAILABLE", f"the server or a proxy ended the call: {message}"
 
 
 def _class_of(code: str, reason: str, delay: float | None) -> type[CroutError]:
