@@ -74,6 +74,8 @@ class Call:
     """For factor."""
     home: str = ""
     """Name of the server that answered, or, without an answer, of the one that was asked; "" if unknown."""
+    error: str = ""
+    """Message of the error, without an answer."""
     b: np.ndarray | None = dataclasses.field(default=None, repr=False)
     x: np.ndarray | None = dataclasses.field(default=None, repr=False)
 
@@ -361,8 +363,8 @@ class Recorder:
             outcome = "ok"
         except crout.HandleExpired:
             outcome = "missing"
-        except (crout.Unavailable, crout.DeadlineExceeded):
-            outcome = "unknown"
+        except (crout.Unavailable, crout.DeadlineExceeded) as error:
+            outcome, values = "unknown", {"error": str(error)}
         end = time.monotonic()
         metadata = homes.metadata(handle)
         home = homes.last if outcome == "ok" else dict(metadata).get(METADATA, "")
