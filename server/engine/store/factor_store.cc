@@ -220,7 +220,8 @@ absl::StatusOr<StoredFile> FactorStore::Write(const FactorRecord& record, const 
     return absl::OkStatus();
   });
   if (!status.ok()) {
-    Degrade(status);
+    // Without the lease of the folder, the write fails although the store works.
+    if (Holds(record.folder)) Degrade(status);
     return status;
   }
   StoredFile file(this, std::move(object), std::move(reservation));
