@@ -305,8 +305,7 @@ class Recorder:
     def _disturb(self) -> None:
         outage = self._servers.disturb()
         self.outages.append(outage)
-        seconds = outage.end - outage.begin
-        print(f"{outage.kind} {outage.server}: {seconds:.1f} s, {len(self.calls)} calls so far", flush=True)
+        print(f"{len(self.calls)} calls until the end of {outage}", flush=True)
 
     def solve_with_all(self) -> None:
         """Solve with each factor that was not released."""
