@@ -202,11 +202,11 @@ absl::Status FactorStore::CheckWritable() const {
                    " s, or request a factor that is not durable"));
 }
 
-void FactorStore::Degrade(const absl::Status& status) {
+void FactorStore::Degrade(const absl::Status& status, std::chrono::seconds delay) {
   ++failed_writes_;
   MutexLock lock(&mutex_);
   failure_ = std::string(status.message());
-  retry_time_ = SteadyNow() + kRetryDelay;
+  retry_time_ = SteadyNow() + delay;
 }
 
 absl::StatusOr<StoredFile> FactorStore::Write(const FactorRecord& record, const FactorImage& image,
@@ -220,8 +220,9 @@ absl::StatusOr<StoredFile> FactorStore::Write(const FactorRecord& record, const 
     return absl::OkStatus();
   });
   if (!status.ok()) {
-    // Without the lease of the folder, the write fails although the store works.
-    if (Holds(record.folder)) Degrade(status);
+    // Without the lease of the folder, the write ended before any request, so the next one may
+    // start.
+    Degrade(status, Holds(record.folder) ? kRetryDelay : std::chrono::seconds(0));
     return status;
   }
   StoredFile file(this, std::move(object), std::move(reservation));

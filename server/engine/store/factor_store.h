@@ -192,7 +192,8 @@ class FactorStore {
   absl::Status RunOnThread(std::string_view tenant, absl::FunctionRef<absl::Status()> work);
   void Discard(StoredFile file) noexcept;
   void DiscardNow(StoredFile file) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-  void Degrade(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Refuses writes for `delay`.
+  void Degrade(const absl::Status& status, std::chrono::seconds delay) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Constant after construction.
   const std::unique_ptr<ObjectStore> objects_;

@@ -70,6 +70,11 @@ TEST_F(LostFolderTest, AnInsertionIntoALostFolderFails) {
   Advance(absl::Hours(3));
   EXPECT_THAT(TryPut(true), FailsWith(absl::StatusCode::kUnavailable, "stored"));
   EXPECT_EQ(cache_->size(), 0u);
+  EXPECT_TRUE(files_->state().degraded);
+  connection_->down = false;
+  leases_->Renew();
+  EXPECT_OK(TryPut(true));
+  EXPECT_FALSE(files_->state().degraded);
 }
 
 }  // namespace
