@@ -135,25 +135,24 @@ absl::StatusOr<const Identity*> Admit(ServerCore& core, const grpc::CallbackServ
 
 // Returns the value of the crout-tenant metadata, or nullopt if there is none.
 absl::StatusOr<std::optional<std::string>> DecodeTenant(const grpc::ServerContextBase& context) {
-  const std::optional<std::string_view> tenant = OnlyMetadata(context, "crout-tenant");
-  if (!tenant) return std::optional<std::string>();
-  if (!IsPrincipalName(*tenant)) {
+  std::optional<std::string> tenant = MetadataOf(context, "crout-tenant");
+  if (tenant && !IsPrincipalName(*tenant)) {
     return BadMessageField("crout-tenant",
                            "metadata must be one value, of 1 to 64 of [A-Za-z0-9_.-]");
   }
-  return std::optional<std::string>(*tenant);
+  return tenant;
 }
 
 // Returns the value of the crout-priority metadata; kNormal if there is none.
 absl::StatusOr<QueuePriority> DecodePriority(const grpc::ServerContextBase& context) {
-  const std::optional<std::string_view> name = OnlyMetadata(context, "crout-priority");
+  const std::optional<std::string> name = MetadataOf(context, "crout-priority");
   if (!name) return QueuePriority::kNormal;
   const auto known = std::find(kQueuePriorityNames.begin(), kQueuePriorityNames.end(), *name);
   if (known == kQueuePriorityNames.end()) {
     constexpr size_t kShown = 64;
     return BadMessageField(
         "crout-priority",
-        absl::StrCat("'", ToAbsl(name->substr(0, kShown)),
+        absl::StrCat("'", name->substr(0, kShown),
                      "' is invalid. Send one value: interactive, normal or batch"));
   }
   return static_cast<QueuePriority>(known - kQueuePriorityNames.begin());
@@ -161,12 +160,18 @@ absl::StatusOr<QueuePriority> DecodePriority(const grpc::ServerContextBase& cont
 
 }  // namespace
 
-std::optional<std::string_view> OnlyMetadata(const grpc::ServerContextBase& context,
-                                             const char* key) {
-  const auto [found, end] = context.client_metadata().equal_range(key);
-  if (found == end) return std::nullopt;
-  if (std::next(found) != end) return "";
-  return std::string_view(found->second.data(), found->second.size());
+std::optional<std::string> MetadataOf(const grpc::ServerContextBase& context, const char* key) {
+  std::optional<std::string> all;
+  const auto [begin, end] = context.client_metadata().equal_range(key);
+  for (auto value = begin; value != end; ++value) {
+    if (all) {
+      *all += ", ";
+    } else {
+      all.emplace();
+    }
+    all->append(value->second.data(), value->second.size());
+  }
+  return all;
 }
 
 absl::StatusOr<IdentityMatch> FindIdentity(ServerCore& core, const Identities& identities,

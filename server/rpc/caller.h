@@ -54,10 +54,9 @@ struct Scope {
 inline constexpr std::string_view kReasonUnknownToken = "UNKNOWN_TOKEN";
 inline constexpr std::chrono::seconds kRefusalDelay{1};
 
-// Returns the metadata of a call with this key; nullopt if there is none. Several values, of which
-// none is valid, give "".
-std::optional<std::string_view> OnlyMetadata(const grpc::ServerContextBase& context,
-                                             const char* key);
+// Returns the value of a call's metadata with this key; nullopt if there is none. Several values
+// are joined by ", ".
+std::optional<std::string> MetadataOf(const grpc::ServerContextBase& context, const char* key);
 
 // Finds the identity that `credentials` currently belong to, and checks that it has the role.
 // Returns UNAUTHENTICATED for unknown credentials and PERMISSION_DENIED for a missing role. The

@@ -120,7 +120,7 @@ absl::Status CallBase::Enter() {
   entry_ = std::make_shared<const CallRegistry::Ticket>(std::move(entry));
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(caller_.Admit(core_, *context_, observed_));
-  if (const auto replica = OnlyMetadata(*context_, CallReplica::kMetadata);
+  if (const auto replica = MetadataOf(*context_, CallReplica::kMetadata);
       replica && !replica_.Set(*replica)) {
     return BadMessageField(
         CallReplica::kMetadata,

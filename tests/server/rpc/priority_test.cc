@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -102,7 +103,7 @@ TEST_F(RpcPriorityTest, UnknownPrioritiesAreRefused) {
     const grpc::Status status = InfoWith(priorities);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_THAT(status.error_message(),
-                HasSubstr("crout-priority: '" + priorities.front() + "' is invalid"));
+                HasSubstr("crout-priority: '" + absl::StrJoin(priorities, ", ") + "' is invalid"));
   }
 }
 
