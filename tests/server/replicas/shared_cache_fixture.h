@@ -50,7 +50,7 @@ class SharedCacheTest : public CacheTest {
     options.lease = absl::Hours(1000);
     options.durable = durable;
     options.request_id = durable ? "durable" : "";
-    CROUT_ASSIGN_OR_RETURN(NewFactor factor, Make('a'));
+    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeStorable('a'));
     CROUT_RETURN_IF_ERROR(cache_->StoreForInsert(factor, options));
     CROUT_ASSIGN_OR_RETURN(const FactorInfo info, cache_->Insert(std::move(factor), options));
     return info.handle;

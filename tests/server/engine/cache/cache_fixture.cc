@@ -80,6 +80,24 @@ absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_i
   return factor;
 }
 
+absl::StatusOr<NewFactor> CacheTest::MakeStorable(char fill, size_t slot_index) {
+  constexpr int64_t n = kStorableOrder;
+  NewFactor factor;
+  factor.slot = &slot(slot_index);
+  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, kUnit, kTenant));
+  FactorSummary& summary = factor.factorization.summary;
+  summary.algorithm = "getrf";
+  summary.n = n;
+  MemoryResource& memory = device(slot_index).memory();
+  CROUT_ASSIGN_OR_RETURN(Buffer lu, memory.Allocate(n * n * sizeof(double)));
+  CROUT_ASSIGN_OR_RETURN(Buffer ipiv, memory.Allocate(n * sizeof(int64_t)));
+  std::memset(lu.data(), fill, lu.size());
+  std::memset(ipiv.data(), 0, ipiv.size());
+  factor.factorization.parts.Add(kLuPart, PartKind::kFactor, std::move(lu));
+  factor.factorization.parts.Add(kIpivPart, PartKind::kFactor, std::move(ipiv));
+  return factor;
+}
+
 Handle CacheTest::Put(char fill, size_t bytes, size_t slot_index, InsertOptions options) {
   if (options.tenant.empty()) options.tenant = kTenant;
   auto factor = Make(fill, bytes, slot_index, options.tenant);

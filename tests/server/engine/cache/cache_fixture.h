@@ -72,6 +72,10 @@ class CacheTest : public ::testing::Test {
   // factors for `tenant`. Returns RESOURCE_EXHAUSTED if they do not fit.
   absl::StatusOr<NewFactor> Make(char fill, size_t bytes = kUnit, size_t slot = 0,
                                  std::string_view tenant = kTenant);
+  // Makes a dense factor of order kStorableOrder, of about kUnit bytes, that the store can read
+  // back.
+  static constexpr int64_t kStorableOrder = 54;
+  absl::StatusOr<NewFactor> MakeStorable(char fill, size_t slot_index = 0);
   // Makes and inserts a factor, with a lease of an hour by default. Fails the test on error. A
   // tenant may pin 3 units.
   Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});

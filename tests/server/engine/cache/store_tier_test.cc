@@ -33,8 +33,6 @@ MATCHER_P(Holds, value, "") {
 
 class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<testing::StorageKind> {
  protected:
-  static constexpr int64_t kN = 54;  // a factor of about kUnit bytes
-
   // Starts with a store, and with the factors that it has.
   void StartWithStore(size_t device_units, size_t host_units, size_t max_bytes = kLimit,
                       const std::vector<DeviceKind>& kinds = {DeviceKind::kCuda}) {
@@ -52,24 +50,6 @@ class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<tes
     cache_->Restore(std::move(found));
   }
 
-  absl::StatusOr<NewFactor> MakeFactor(char fill, size_t slot_index = 0) {
-    NewFactor factor;
-    factor.slot = &slot(slot_index);
-    CROUT_ASSIGN_OR_RETURN(factor.reservation,
-                           cache_->ReserveOnDevice(*factor.slot, kUnit, kTenant));
-    FactorSummary& summary = factor.factorization.summary;
-    summary.algorithm = "getrf";
-    summary.n = kN;
-    MemoryResource& memory = device(slot_index).memory();
-    CROUT_ASSIGN_OR_RETURN(Buffer lu, memory.Allocate(kN * kN * sizeof(double)));
-    CROUT_ASSIGN_OR_RETURN(Buffer ipiv, memory.Allocate(kN * sizeof(int64_t)));
-    std::memset(lu.data(), fill, lu.size());
-    std::memset(ipiv.data(), 0, ipiv.size());
-    factor.factorization.parts.Add(kLuPart, PartKind::kFactor, std::move(lu));
-    factor.factorization.parts.Add(kIpivPart, PartKind::kFactor, std::move(ipiv));
-    return factor;
-  }
-
   static InsertOptions Options(bool durable) {
     InsertOptions options;
     options.tenant = kTenant;
@@ -79,7 +59,7 @@ class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<tes
   }
 
   absl::StatusOr<Handle> TryPut(char fill, const InsertOptions& options) {
-    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeFactor(fill));
+    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeStorable(fill));
     CROUT_RETURN_IF_ERROR(cache_->StoreForInsert(factor, options));
     CROUT_ASSIGN_OR_RETURN(const FactorInfo info, cache_->Insert(std::move(factor), options));
     return info.handle;
@@ -90,7 +70,7 @@ class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<tes
     return handle.value_or(Handle());
   }
   absl::Status Replace(const Handle& handle, char fill) {
-    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeFactor(fill));
+    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeStorable(fill));
     CROUT_RETURN_IF_ERROR(cache_->StoreForReplace(factor, kTenant, handle));
     return cache_->Replace(kTenant, handle, std::move(factor)).status();
   }
@@ -295,7 +275,7 @@ TEST_P(StoreTierTest, AReplacedVersionReplacesTheFile) {
 TEST_P(StoreTierTest, AnEarlierVersionDoesNotReplaceALaterOne) {
   StartWithStore(4, 4);
   const Handle durable = Put('a', /*durable=*/true);
-  ASSERT_OK_AND_ASSIGN(NewFactor slow, MakeFactor('b'));
+  ASSERT_OK_AND_ASSIGN(NewFactor slow, MakeStorable('b'));
   ASSERT_OK(cache_->StoreForReplace(slow, kTenant, durable));
   ASSERT_OK(Replace(durable, 'c'));
   ASSERT_OK_AND_ASSIGN(const FactorInfo info, cache_->Replace(kTenant, durable, std::move(slow)));
