@@ -7,6 +7,7 @@
 #include <new>
 
 #include "gtest/gtest.h"
+#include "kernels/util/clock.h"
 #include "server/engine/scheduling/device_scheduler.h"
 #include "tests/server/event.h"
 #include "tests/support/fakes/fake_device.h"
@@ -41,7 +42,7 @@ TEST(SchedulingMemoryTest, ASubmissionSucceedsOrChangesNothing) {
   ASSERT_TRUE(scheduler.Submit(blocker).ok());
   blocker->started.Wait();
   const auto job = std::make_shared<TestJob>();
-  job->deadline = Job::Clock::now() + std::chrono::hours(1);
+  job->deadline = SteadyNow() + std::chrono::hours(1);
   job->predicted_seconds = 5;
   int refused = 0;
   for (bool whole = false; !whole;) {
@@ -58,7 +59,7 @@ TEST(SchedulingMemoryTest, ASubmissionSucceedsOrChangesNothing) {
     EXPECT_FALSE(scheduler.Remove(job.get()));
     // The thread that drops late jobs must not find refused jobs.
     const auto late = std::make_shared<TestJob>();
-    late->deadline = Job::Clock::now();
+    late->deadline = SteadyNow();
     ASSERT_TRUE(scheduler.Submit(late).ok());
     late->dropped.Wait();
   }
