@@ -28,6 +28,7 @@ COVERAGE = [
     (r"tests/emulation/", r"emulation|traversal"),
     (r"(tests/)?server/engine/", r"server_|rpc_calls|rpc_memory"),
     (r"(tests/)?server/(auth|net|observability|s3)/", r"server_|rpc_parts"),
+    (r"(tests/)?server/(replicas/|folder_watch)", r"server_(store|refused)|rpc_calls"),
     (r"(tests/)?server/", r"rpc_"),
     (r"client/cpp/|client/c/|tests/client/", r"client_"),
 ]
