@@ -46,8 +46,7 @@ class HostGroupDevice final : public GroupDevice {
         arena_(std::move(arena)),
         memory_(std::make_unique<ArenaBlocks>(*arena_), kCachedBytes),
         group_(std::move(group)) {
-    catalogue_.algorithms.push_back(MakeScalapack(*group_, *arena_, speed_));
-    catalogue_.solvers.push_back(MakeScalapackSolver(*group_, *arena_, speed_));
+    AddScalapack(*group_, *arena_, speed_, catalogue_);
   }
 
   // Times a factorization, after one that starts the ranks' libraries.

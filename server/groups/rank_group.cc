@@ -30,6 +30,7 @@ namespace {
 using rank::v1::GroupMessage;
 using rank::v1::Hello;
 using rank::v1::RankMessage;
+using rank::v1::Result;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -201,8 +202,8 @@ absl::Status RankGroup::LostStatus(const std::string& reason) const {
       kRetrySeconds);
 }
 
-absl::StatusOr<int64_t> RankGroup::Run(rank::v1::Job job, double predicted_seconds,
-                                       StopRequested stop) {
+absl::StatusOr<Result> RankGroup::Run(rank::v1::Job job, double predicted_seconds,
+                                      StopRequested stop) {
   MutexLock run_lock(&run_mutex_);
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(AwaitFormation(stop));
@@ -227,7 +228,7 @@ absl::Status RankGroup::AwaitFormation(StopRequested stop) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> RankGroup::AwaitResults(double predicted_seconds, StopRequested stop) {
+absl::StatusOr<Result> RankGroup::AwaitResults(double predicted_seconds, StopRequested stop) {
   const int64_t formation = formations_;
   const auto allowed = std::max<Clock::duration>(
       kLeastDeadline, std::chrono::duration_cast<Clock::duration>(
@@ -261,7 +262,7 @@ absl::StatusOr<int64_t> RankGroup::AwaitResults(double predicted_seconds, StopRe
           absl::StrCat(options_.name, " refused a job: ", member.result->error()));
     }
   }
-  return members_.front().result->info();
+  return *members_.front().result;
 }
 
 void RankGroup::Supervise() {
