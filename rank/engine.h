@@ -5,7 +5,9 @@
 #define CROUT_RANK_ENGINE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
 
 #include "crout/rank/v1/rank_service.pb.h"
 
@@ -17,12 +19,16 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
+  // Name of its method: "scalapack".
+  virtual std::string method() const = 0;
   // Returns true if the job is for this engine.
   virtual bool Accepts(const v1::Job& job) const = 0;
   // Runs an accepted job and fills the result's fields except the first two. Throws
   // std::invalid_argument if a field is out of range, before the ranks exchange any message: then
   // all ranks throw.
   virtual void Run(std::span<std::byte> memory, const v1::Job& job, v1::Result* result) = 0;
+  // Frees a factor that the ranks keep. Does nothing if there is none.
+  virtual void Forget(uint64_t /*factor*/) {}
 };
 
 }  // namespace crout::rank

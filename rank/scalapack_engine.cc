@@ -148,6 +148,7 @@ class ScalapackEngine final : public Engine {
  public:
   explicit ScalapackEngine(const GridContext& grid) : grid_(grid) {}
 
+  std::string method() const override { return "scalapack"; }
   bool Accepts(const v1::Job& job) const override { return job.has_factor() || job.has_solve(); }
 
   void Run(std::span<std::byte> memory, const v1::Job& job, v1::Result* result) override {

@@ -4,11 +4,21 @@
 
 #include <stdexcept>
 
+#include "rank/mumps_engine.h"
 #include "rank/scalapack_engine.h"
 
 namespace crout::rank {
 
-Worker::Worker(const GridContext& grid) { engines_.push_back(MakeScalapackEngine(grid)); }
+Worker::Worker(const GridContext& grid) {
+  engines_.push_back(MakeScalapackEngine(grid));
+  if (kHasMumps) engines_.push_back(MakeMumpsEngine(grid));
+}
+
+std::vector<std::string> Worker::methods() const {
+  std::vector<std::string> methods;
+  for (const auto& engine : engines_) methods.push_back(engine->method());
+  return methods;
+}
 
 v1::Result Worker::Run(std::span<std::byte> memory, const v1::Job& job) {
   v1::Result result;
@@ -24,6 +34,10 @@ v1::Result Worker::Run(std::span<std::byte> memory, const v1::Job& job) {
     result.set_error(error.what());
   }
   return result;
+}
+
+void Worker::Forget(uint64_t factor) {
+  for (const auto& engine : engines_) engine->Forget(factor);
 }
 
 }  // namespace crout::rank

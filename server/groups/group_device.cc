@@ -13,6 +13,7 @@
 #include "kernels/memory/caching_resource.h"
 #include "kernels/util/helper_program.h"
 #include "kernels/util/status_macros.h"
+#include "server/groups/mumps.h"
 #include "server/groups/scalapack.h"
 #include "server/groups/shared_arena.h"
 
@@ -47,6 +48,7 @@ class HostGroupDevice final : public GroupDevice {
         memory_(std::make_unique<ArenaBlocks>(*arena_), kCachedBytes),
         group_(std::move(group)) {
     AddScalapack(*group_, *arena_, speed_, catalogue_);
+    AddMumps(*group_, *arena_, speed_, catalogue_);
   }
 
   // Times a factorization, after one that starts the ranks' libraries.

@@ -117,6 +117,20 @@ std::vector<pid_t> RankGroup::pids() {
   return pids;
 }
 
+bool RankGroup::HasMethod(absl::string_view name) {
+  MutexLock lock(&mutex_);
+  return std::ranges::find(methods_, name) != methods_.end();
+}
+
+void RankGroup::Forget(uint64_t factor) {
+  GroupMessage message;
+  message.mutable_forget()->set_factor(factor);
+  MutexLock lock(&mutex_);
+  for (const Member& member : members_) {
+    if (member.stream != nullptr) member.stream->Write(message);
+  }
+}
+
 int64_t RankGroup::formations() {
   MutexLock lock(&mutex_);
   return formations_;
@@ -148,6 +162,7 @@ absl::Status RankGroup::Joined(std::shared_ptr<RankStream> stream, const Hello& 
         absl::StrCat("process ", hello.pid(), " cannot be opened: ", std::strerror(errno)));
   }
   member.last_heard = SteadyNow();
+  methods_.assign(hello.methods().begin(), hello.methods().end());
   GroupMessage message;
   message.mutable_welcome()->set_memory_bytes(arena_.size());
   stream->Write(message);
