@@ -112,11 +112,16 @@ class ReplicasTest(unittest.TestCase):
                 with load:
                     for i, daemon in enumerate(replicas.daemons.values(), 1):
                         load.await_calls(i * CALLS // 4)
-                        daemon.end()
-                        daemon.start()
+                        self.restart(daemon, [other for other in replicas.daemons.values() if other is not daemon])
                     load.await_calls(CALLS)
-                self.assertGreater(folder_changes(replicas.daemons.values(), "adopted"), 0)
                 print(f"{program}: {load.calls} calls over a rolling restart", flush=True)
+
+    def restart(self, daemon, others):
+        """Restarts a daemon, after another one has adopted its folder."""
+        adopted = folder_changes(others, "adopted")
+        daemon.end()
+        self.assertTrue(eventually(lambda: folder_changes(others, "adopted") > adopted))
+        daemon.start()
 
     def attach(self, client, factors):
         """Returns the factors of another client, whose home the client has learned."""
