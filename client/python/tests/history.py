@@ -110,7 +110,13 @@ def check(calls: list[Call], outages: list[Outage]) -> Counter:
     moves = 0
     for of_handle in handles.values():
         handle = _Handle(of_handle, outages)
-        handle.check()
+        try:
+            handle.check()
+        except HistoryError as error:
+            calls_of_handle = "\n".join(
+                f"  {call}" for call in sorted(of_handle, key=lambda call: call.begin)
+            )
+            raise HistoryError(f"{error}\nAll calls on the handle:\n{calls_of_handle}") from None
         moves += handle.moves
     return Counter((call.kind, call.outcome) for call in calls) + Counter({("home", "moved"): moves})
 
