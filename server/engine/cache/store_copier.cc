@@ -16,11 +16,11 @@ namespace {
 // A guess: the cause of a failed read is unknown.
 constexpr double kReadRetrySeconds = 1;
 
-absl::Status WriteFailed(const absl::Status& status) {
+absl::Status WriteFailed(const absl::Status& status, const FactorStore& store) {
   return WithRetryAfter(WithReason(absl::UnavailableError(absl::StrCat(
                                        "the factor could not be stored: ", status.message())),
                                    kReasonStoreFailed),
-                        static_cast<double>(FactorStore::kRetryDelay.count()));
+                        store.RetrySeconds());
 }
 
 absl::Status ReadFailed(const absl::Status& status) {
@@ -48,7 +48,7 @@ absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& rec
                                                          const FactorParts& parts,
                                                          Reserve reserve) {
   if (const absl::Status writable = store_->CheckWritable(); !writable.ok()) {
-    return WriteFailed(writable);
+    return WriteFailed(writable, *store_);
   }
   CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(record, parts));
   const size_t bytes = store_->Charged(image.bytes());
@@ -64,7 +64,7 @@ absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& rec
         kReasonStoreFull);
   }
   absl::StatusOr<StoredFile> file = store_->Write(record, image, *std::move(reservation));
-  if (!file.ok()) return WriteFailed(file.status());
+  if (!file.ok()) return WriteFailed(file.status(), *store_);
   return UnclaimedFile(*std::move(file));
 }
 

@@ -79,8 +79,7 @@ absl::Status FactorCache::CheckDurable(absl::string_view field) const {
   }
   const absl::Status writable = files_->CheckWritable();
   if (writable.ok()) return writable;
-  return WithRetryAfter(WithReason(writable, kReasonStoreFailed),
-                        static_cast<double>(FactorStore::kRetryDelay.count()));
+  return WithRetryAfter(WithReason(writable, kReasonStoreFailed), files_->RetrySeconds());
 }
 
 std::optional<FactorRecord> FactorCache::RecordOf(const CachedVersion& version) const {

@@ -202,6 +202,11 @@ absl::Status FactorStore::CheckWritable() const {
                    " s, or request a factor that is not durable"));
 }
 
+double FactorStore::RetrySeconds() const {
+  MutexLock lock(&mutex_);
+  return std::max(1.0, std::chrono::duration<double>(retry_time_ - SteadyNow()).count());
+}
+
 void FactorStore::Degrade(const absl::Status& status, std::chrono::seconds delay) {
   ++failed_writes_;
   MutexLock lock(&mutex_);

@@ -153,6 +153,9 @@ class FactorStore {
 
   // OK unless a write has failed recently or too many calls wait; then UNAVAILABLE with the cause.
   absl::Status CheckWritable() const;
+  // Seconds after which a write may succeed: the rest of the time for which writes are refused, and
+  // at least one.
+  double RetrySeconds() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes one version of a factor to the folder `record.folder`. It is durable on return.
   // `reservation` has Charged(image.bytes()) of budget(). Errors: those of CheckWritable() and of
   // ObjectStore::Put().

@@ -68,7 +68,9 @@ TEST_F(LostFolderTest, AnInsertionIntoALostFolderFails) {
   StartWithStore();
   connection_->down = true;
   Advance(absl::Hours(3));
-  EXPECT_THAT(TryPut(true), FailsWith(absl::StatusCode::kUnavailable, "stored"));
+  const absl::Status failed = TryPut(true).status();
+  EXPECT_THAT(failed, FailsWith(absl::StatusCode::kUnavailable, "stored"));
+  EXPECT_EQ(RetryAfterOf(failed), 1);
   EXPECT_EQ(cache_->size(), 0u);
   EXPECT_TRUE(files_->state().degraded);
   connection_->down = false;
