@@ -24,7 +24,7 @@ bool Write(const char* path, const std::string& text) {
   return written;
 }
 
-// Leaves the network as a user without privileges: in a user namespace of its own, in which the
+// Leaves the network as a user without privileges: in a new user namespace, in which the
 // user keeps its ids.
 bool LeaveUnprivileged() {
   const std::string user = std::to_string(geteuid());

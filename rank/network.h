@@ -6,7 +6,7 @@
 
 namespace crout::rank {
 
-// Moves this process, which must have one thread, to a network of its own that has only the
+// Moves this process, which must have one thread, to a separate network that has only the
 // loopback interface. Returns false if the system forbids it; the process then remains in its
 // network. Unix sockets are reachable from both networks.
 bool LeaveNetwork();

@@ -124,7 +124,7 @@ int64_t RankGroup::formations() {
 absl::Status RankGroup::Joined(std::shared_ptr<RankStream> stream, const Hello& hello) {
   MutexLock lock(&mutex_);
   if (token_.empty() || hello.token() != token_) {
-    return absl::UnauthenticatedError("the token is not that of the current formation");
+    return absl::UnauthenticatedError("the token is wrong for the current formation");
   }
   constexpr absl::string_view kVersion = CROUT_VERSION "-" CROUT_COMMIT;
   if (hello.version() != kVersion || hello.ranks() != options_.ranks) {

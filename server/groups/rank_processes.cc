@@ -45,7 +45,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Starts the process in a process group of its own, so that a terminal's interrupt reaches the
+// Starts the process in a new process group, so that a terminal's interrupt reaches the
 // daemon alone. Both output streams go to `log`. The process has `memory` as
 // rank::kMemoryDescriptor and no other file of this process. Returns an errno.
 int Spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,

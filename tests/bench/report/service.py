@@ -42,7 +42,7 @@ TITLES = {
     "tls_latency": ("A solve of order 256 with a cached factor and one right-hand side, with and without TLS",
                     "The client's time over an open connection; both measured in turn."),
     "tls_upload": ("Concurrent uploads of 512 MiB, with and without TLS",
-                   "Each upload has a connection of its own. The rate is the total. socket: a bare TCP connection between two threads."),
+                   "Each upload has a separate connection. The rate is the total. The transport \"socket\" is a bare TCP connection between two threads."),
     "python_factor": ("lu_factor from Python beside the C++ client", "Medians over loopback, in turn with croutctl bench, which uses the C++ client."),
     "python_solve": ("solve from Python with a cached factor and one right-hand side, beside the C++ client",
                      "Medians over loopback, measured in turn. grpcio sends and receives the same bytes without Crout: as a stream, and as one "
