@@ -8,6 +8,8 @@ set(CROUT_PETSC "AUTO" CACHE STRING "PETSc solver type: AUTO (where pkg-config f
 set_property(CACHE CROUT_PETSC PROPERTY STRINGS AUTO ON OFF)
 set(CROUT_SCALAPACK "AUTO" CACHE STRING "Groups of ranks with ScaLAPACK over Open MPI: AUTO (where found), ON or OFF")
 set_property(CACHE CROUT_SCALAPACK PROPERTY STRINGS AUTO ON OFF)
+set(CROUT_MUMPS "AUTO" CACHE STRING "Sparse factorizations of groups with MUMPS, which needs CROUT_SCALAPACK: AUTO (where found), ON or OFF")
+set_property(CACHE CROUT_MUMPS PROPERTY STRINGS AUTO ON OFF)
 set(CROUT_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=...: 'address,undefined' or 'thread'")
 option(CROUT_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
 option(CROUT_UNOPTIMISED_TESTS "Compile tests at -O0, which halves their compile time" OFF)

@@ -45,6 +45,9 @@ constexpr int64_t LocalBytes(const Grid& grid, int64_t rows, int64_t cols, int64
 // Elements that a rank may hold of one matrix, because ScaLAPACK's indices have 32 bits.
 inline constexpr int64_t kMostLocalElements = INT32_MAX;
 
+// Right-hand sides that MUMPS solves together.
+inline constexpr int kSolveColumns = 32;
+
 }  // namespace crout::rank
 
 #endif  // CROUT_RANK_LAYOUT_H_

@@ -170,15 +170,21 @@ std::optional<CommandLine> Parse(int argc, char** argv) {
   hello.set_rank(grid.rank());
   hello.set_ranks(grid.ranks());
   hello.set_pid(getpid());
+  Worker worker(grid);
+  for (const std::string& method : worker.methods()) hello.add_methods(method);
   DaemonStream stream(address, hello);
   const v1::GroupMessage first = stream.Next();
   if (!first.has_welcome()) Exit(kBadUsage, "the daemon's first message is not a welcome");
   const std::span<std::byte> memory = MapMemory(first.welcome().memory_bytes());
   while (true) {
     const v1::GroupMessage message = stream.Next();
+    if (message.has_forget()) {
+      worker.Forget(message.forget().factor());
+      continue;
+    }
     if (!message.has_job()) Exit(kBadUsage, "the daemon sent an unknown message");
     v1::RankMessage reply;
-    *reply.mutable_result() = RunJob(grid, memory, message.job());
+    *reply.mutable_result() = worker.Run(memory, message.job());
     stream.Write(reply);
   }
 }

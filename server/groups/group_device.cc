@@ -13,6 +13,7 @@
 #include "kernels/memory/caching_resource.h"
 #include "kernels/util/helper_program.h"
 #include "kernels/util/status_macros.h"
+#include "server/groups/mumps.h"
 #include "server/groups/scalapack.h"
 #include "server/groups/shared_arena.h"
 
@@ -46,8 +47,8 @@ class HostGroupDevice final : public GroupDevice {
         arena_(std::move(arena)),
         memory_(std::make_unique<ArenaBlocks>(*arena_), kCachedBytes),
         group_(std::move(group)) {
-    catalogue_.algorithms.push_back(MakeScalapack(*group_, *arena_, speed_));
-    catalogue_.solvers.push_back(MakeScalapackSolver(*group_, *arena_, speed_));
+    AddScalapack(*group_, *arena_, speed_, catalogue_);
+    AddMumps(*group_, *arena_, speed_, catalogue_);
   }
 
   // Times a factorization, after one that starts the ranks' libraries.

@@ -30,6 +30,7 @@ namespace {
 using rank::v1::GroupMessage;
 using rank::v1::Hello;
 using rank::v1::RankMessage;
+using rank::v1::Result;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -116,6 +117,20 @@ std::vector<pid_t> RankGroup::pids() {
   return pids;
 }
 
+bool RankGroup::HasMethod(absl::string_view name) {
+  MutexLock lock(&mutex_);
+  return std::ranges::find(methods_, name) != methods_.end();
+}
+
+void RankGroup::Forget(uint64_t factor) {
+  GroupMessage message;
+  message.mutable_forget()->set_factor(factor);
+  MutexLock lock(&mutex_);
+  for (const Member& member : members_) {
+    if (member.stream != nullptr) member.stream->Write(message);
+  }
+}
+
 int64_t RankGroup::formations() {
   MutexLock lock(&mutex_);
   return formations_;
@@ -147,6 +162,7 @@ absl::Status RankGroup::Joined(std::shared_ptr<RankStream> stream, const Hello& 
         absl::StrCat("process ", hello.pid(), " cannot be opened: ", std::strerror(errno)));
   }
   member.last_heard = SteadyNow();
+  methods_.assign(hello.methods().begin(), hello.methods().end());
   GroupMessage message;
   message.mutable_welcome()->set_memory_bytes(arena_.size());
   stream->Write(message);
@@ -201,8 +217,8 @@ absl::Status RankGroup::LostStatus(const std::string& reason) const {
       kRetrySeconds);
 }
 
-absl::StatusOr<int64_t> RankGroup::Run(rank::v1::Job job, double predicted_seconds,
-                                       StopRequested stop) {
+absl::StatusOr<Result> RankGroup::Run(rank::v1::Job job, double predicted_seconds,
+                                      StopRequested stop) {
   MutexLock run_lock(&run_mutex_);
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(AwaitFormation(stop));
@@ -227,7 +243,7 @@ absl::Status RankGroup::AwaitFormation(StopRequested stop) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> RankGroup::AwaitResults(double predicted_seconds, StopRequested stop) {
+absl::StatusOr<Result> RankGroup::AwaitResults(double predicted_seconds, StopRequested stop) {
   const int64_t formation = formations_;
   const auto allowed = std::max<Clock::duration>(
       kLeastDeadline, std::chrono::duration_cast<Clock::duration>(
@@ -261,7 +277,7 @@ absl::StatusOr<int64_t> RankGroup::AwaitResults(double predicted_seconds, StopRe
           absl::StrCat(options_.name, " refused a job: ", member.result->error()));
     }
   }
-  return members_.front().result->info();
+  return *members_.front().result;
 }
 
 void RankGroup::Supervise() {

@@ -17,6 +17,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "crout/rank/v1/rank_service.pb.h"
 #include "kernels/stop_requested.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/owned_file.h"
@@ -55,13 +57,20 @@ class RankGroup final : private RankEvents {
 
   int ranks() const { return options_.ranks; }
 
-  // Runs the job on all ranks, after other calls' jobs, and returns its info. Waits for a group
-  // that is forming.
+  // Returns true if crout-rank was built with the method.
+  bool HasMethod(absl::string_view name);
+
+  // Runs the job on all ranks, after other calls' jobs, and returns the result of rank 0. Waits for
+  // a group that is forming.
   //
   // UNAVAILABLE (reason GROUP_LOST, with a retry delay): a rank was lost. INTERNAL: the ranks
   // refused the job. CANCELLED: `stop` returned true; a job that does not end within a second is
   // killed with its ranks. When it returns, no rank uses the memory of the job.
-  absl::StatusOr<int64_t> Run(rank::v1::Job job, double predicted_seconds, StopRequested stop);
+  absl::StatusOr<rank::v1::Result> Run(rank::v1::Job job, double predicted_seconds,
+                                       StopRequested stop);
+
+  // Lets the ranks free a factor after the job that runs. Does not wait for it.
+  void Forget(uint64_t factor);
 
   // Process ids of the ranks, by rank. Empty while the group is forming.
   std::vector<pid_t> pids();
@@ -108,7 +117,7 @@ class RankGroup final : private RankEvents {
   absl::Status LostStatus(const std::string& reason) const;
   // Waits until the group has formed.
   absl::Status AwaitFormation(StopRequested stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<int64_t> AwaitResults(double predicted_seconds, StopRequested stop)
+  absl::StatusOr<rank::v1::Result> AwaitResults(double predicted_seconds, StopRequested stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const RankGroupOptions options_;
@@ -126,7 +135,8 @@ class RankGroup final : private RankEvents {
   std::string token_ ABSL_GUARDED_BY(mutex_);  // required to join now; empty: no rank may join
   std::string loss_ ABSL_GUARDED_BY(mutex_);   // why it must end; empty: it may go on
   std::string last_loss_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);  // by rank
+  std::vector<std::string> methods_ ABSL_GUARDED_BY(mutex_);  // that crout-rank has
+  std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);       // by rank
   uint64_t job_id_ ABSL_GUARDED_BY(mutex_) = 0;
 
   std::unique_ptr<RankListener> listener_;

@@ -4,38 +4,23 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/host/device/cost_model.h"
 #include "kernels/util/checked_math.h"
 #include "kernels/util/status_macros.h"
-#include "kernels/util/strings.h"
 #include "rank/layout.h"
+#include "server/groups/group_method.h"
 
 namespace crout {
 namespace {
 
 namespace v1 = rank::v1;
 
-// A message to the ranks and their answers.
-constexpr double kMessageSeconds = 1e-3;
 // Bytes per second of the copies between shared matrices and the blocks of the ranks.
 constexpr double kCopyRate = 2e9;
-
-v1::Dtype WireType(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return v1::DTYPE_F32;
-    case DType::kFloat64:
-      return v1::DTYPE_F64;
-    case DType::kComplex64:
-      return v1::DTYPE_C64;
-    case DType::kComplex128:
-      return v1::DTYPE_C128;
-  }
-  return v1::DTYPE_UNSPECIFIED;
-}
 
 v1::Op WireOp(Op op) {
   switch (op) {
@@ -48,30 +33,6 @@ v1::Op WireOp(Op op) {
   }
   return v1::OP_UNSPECIFIED;
 }
-
-// Describes memory of the group to its ranks.
-class Encoder {
- public:
-  explicit Encoder(const SharedArena& arena) : arena_(arena) {}
-
-  absl::Status Encode(const void* data, size_t bytes, v1::Range* range) const {
-    CROUT_ASSIGN_OR_RETURN(const uint64_t offset, arena_.OffsetOf(data, bytes));
-    range->set_offset(offset);
-    range->set_bytes(bytes);
-    return absl::OkStatus();
-  }
-  absl::Status Encode(const AnyMatrix& a, v1::Matrix* matrix) const {
-    matrix->set_dtype(WireType(a.dtype));
-    matrix->set_rows(a.rows);
-    matrix->set_cols(a.cols);
-    matrix->set_ld(a.ld);
-    const int64_t elements = a.ld * (a.cols - 1) + a.rows;
-    return Encode(a.data, static_cast<size_t>(elements) * SizeOf(a.dtype), matrix->mutable_range());
-  }
-
- private:
-  const SharedArena& arena_;
-};
 
 // Bytes of all ranks' blocks of a rows x cols matrix.
 absl::StatusOr<size_t> GridBytes(int ranks, int64_t rows, int64_t cols, DType dtype) {
@@ -87,26 +48,13 @@ absl::StatusOr<size_t> GridBytes(int ranks, int64_t rows, int64_t cols, DType dt
   return static_cast<size_t>(rank::LocalBytes(grid, rows, cols, SizeOf(dtype))) * ranks;
 }
 
-// The parts that both methods have.
-class OnGroup {
+double CopySeconds(DType dtype, double elements) {
+  return elements * static_cast<double>(SizeOf(dtype)) / kCopyRate;
+}
+
+class ScalapackLu final : public LuAlgorithm, private GroupMethod {
  public:
-  OnGroup(RankGroup& group, const SharedArena& arena, const GroupSpeed& speed)
-      : group_(group), encoder_(arena), speed_(speed) {}
-
- protected:
-  double Seconds(DType dtype, double flops, double copied_elements) const {
-    return kMessageSeconds + flops / (speed_.flops_per_second * host::RateFactor(dtype)) +
-           copied_elements * static_cast<double>(SizeOf(dtype)) / kCopyRate;
-  }
-
-  RankGroup& group_;
-  const Encoder encoder_;
-  const GroupSpeed& speed_;
-};
-
-class ScalapackLu final : public LuAlgorithm, private OnGroup {
- public:
-  using OnGroup::OnGroup;
+  using GroupMethod::GroupMethod;
 
   const MethodTraits& traits() const override {
     static constexpr MethodTraits kTraits = {.name = "scalapack",
@@ -121,7 +69,7 @@ class ScalapackLu final : public LuAlgorithm, private OnGroup {
   }
   double PredictSeconds(DType dtype, int64_t n) const override {
     const auto order = static_cast<double>(n);
-    return Seconds(dtype, host::LuFlops(n), 2 * order * order);
+    return Seconds(dtype, host::LuFlops(n)) + CopySeconds(dtype, 2 * order * order);
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
@@ -135,16 +83,16 @@ class ScalapackLu final : public LuAlgorithm, private OnGroup {
     CROUT_RETURN_IF_ERROR(encoder_.Encode(ipiv, a.rows * sizeof(int64_t), factor.mutable_ipiv()));
     CROUT_RETURN_IF_ERROR(
         encoder_.Encode(workspace.data(), workspace.size(), factor.mutable_workspace()));
-    CROUT_ASSIGN_OR_RETURN(const int64_t info,
+    CROUT_ASSIGN_OR_RETURN(const v1::Result result,
                            group_.Run(std::move(job), PredictSeconds(a.dtype, a.rows), stop));
-    context.report().info = static_cast<int32_t>(info);
+    context.report().info = static_cast<int32_t>(result.info());
     return absl::OkStatus();
   }
 };
 
-class ScalapackSolver final : public TriangularSolver, private OnGroup {
+class ScalapackSolver final : public TriangularSolver, private GroupMethod {
  public:
-  using OnGroup::OnGroup;
+  using GroupMethod::GroupMethod;
 
   const MethodTraits& traits() const override {
     static constexpr MethodTraits kTraits = {.name = "scalapack",
@@ -155,8 +103,8 @@ class ScalapackSolver final : public TriangularSolver, private OnGroup {
   }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
     const auto order = static_cast<double>(n);
-    return Seconds(dtype, host::SolveFlops(n, nrhs),
-                   order * order + 2 * order * static_cast<double>(nrhs));
+    return Seconds(dtype, host::SolveFlops(n, nrhs)) +
+           CopySeconds(dtype, order * order + 2 * order * static_cast<double>(nrhs));
   }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
     CROUT_ASSIGN_OR_RETURN(const size_t factor, GridBytes(group_.ranks(), n, n, dtype));
@@ -185,14 +133,10 @@ class ScalapackSolver final : public TriangularSolver, private OnGroup {
 
 }  // namespace
 
-std::unique_ptr<LuAlgorithm> MakeScalapack(RankGroup& group, const SharedArena& arena,
-                                           const GroupSpeed& speed) {
-  return std::make_unique<ScalapackLu>(group, arena, speed);
-}
-
-std::unique_ptr<TriangularSolver> MakeScalapackSolver(RankGroup& group, const SharedArena& arena,
-                                                      const GroupSpeed& speed) {
-  return std::make_unique<ScalapackSolver>(group, arena, speed);
+void AddScalapack(RankGroup& group, const SharedArena& arena, const GroupSpeed& speed,
+                  Catalogue& catalogue) {
+  catalogue.algorithms.push_back(std::make_unique<ScalapackLu>(group, arena, speed));
+  catalogue.solvers.push_back(std::make_unique<ScalapackSolver>(group, arena, speed));
 }
 
 }  // namespace crout

@@ -154,6 +154,8 @@ TEST(NamesTest, AreThoseOfTheContract) {
   EXPECT_EQ(FromName<Solver>("magic"), std::nullopt);
   EXPECT_EQ(Name(static_cast<Algorithm>(999)), "999");
   EXPECT_EQ(Name(Algorithm::kCudss), "cudss");
+  EXPECT_EQ(Name(Algorithm::kMumps), "mumps");
+  EXPECT_EQ(Name(Solver::kMumps), "mumps");
   EXPECT_EQ(Name(Equilibrate::kOff), "off");
   EXPECT_EQ(Name(Variant::kPublished), "published");
   EXPECT_EQ(Name(Operation::kConjugateTranspose), "conjugate_transpose");

@@ -111,8 +111,8 @@ class Client {
   // FAILED_PRECONDITION for a sparse factor and for a batch.
   absl::Status Download(const std::string& handle, DenseFactors* factors, MatrixSink* lu,
                         bool include_ipiv = false, const CallOptions& call = {});
-  // Downloads a sparse factor. FAILED_PRECONDITION for a dense factor, a factor by kCudss, and a
-  // factor by kKlu of a singular matrix.
+  // Downloads a sparse factor. FAILED_PRECONDITION for a dense factor, a factor by kCudss or
+  // kMumps, and a factor by kKlu of a singular matrix.
   absl::StatusOr<SparseFactors> DownloadSparse(const std::string& handle,
                                                const CallOptions& call = {});
   // Downloads the factors of the members first to first + count - 1 of a batch, 0-based; count 0:

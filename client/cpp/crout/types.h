@@ -54,6 +54,7 @@ enum class Algorithm {
   kKlu = 15,
   kCudss = 16,
   kScalapack = 17,  // on a group of processes
+  kMumps = 18,      // same, for sparse matrices
 };
 
 enum class Variant {
@@ -73,6 +74,7 @@ enum class Solver {
   kKlu = 8,
   kCudss = 9,
   kScalapack = 10,
+  kMumps = 11,
 };
 
 // Reason why another solver replaced Solver::kCroutSolve.

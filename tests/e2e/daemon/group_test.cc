@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -167,6 +168,36 @@ TEST_F(GroupTest, SolvesAsAccuratelyAsTheHost) {
   }
   // Without a name, jobs that fit run on the host.
   EXPECT_EQ(Factor(100, "")->device, "host");
+}
+
+TEST_F(GroupTest, FactorsSparseMatricesWithMumps) {
+  // A line of points.
+  constexpr int32_t kN = 2000;
+  std::vector<double> values;
+  std::vector<int32_t> rows, columns;
+  for (int32_t i = 0; i < kN; ++i) {
+    for (int32_t j = std::max(0, i - 1); j <= std::min(kN - 1, i + 1); ++j) {
+      rows.push_back(i);
+      columns.push_back(j);
+      values.push_back(i == j ? 2.5 : j < i ? -1.2 : -0.8);
+    }
+  }
+  FactorOptions options;
+  options.device = "group:pair";
+  options.algorithm = Algorithm::kMumps;
+  const auto factor = client_->Factor(
+      MatrixSource::Coordinates(absl::MakeConstSpan(values), absl::MakeConstSpan(rows),
+                                absl::MakeConstSpan(columns), kN, kN),
+      options);
+  if (absl::IsUnimplemented(factor.status())) GTEST_SKIP() << factor.status();
+  ASSERT_OK(factor);
+  EXPECT_EQ(factor->algorithm, Algorithm::kMumps);
+  const auto solved = Solve(factor->handle, kN);
+  ASSERT_OK(solved);
+  EXPECT_EQ(solved->solver, Solver::kMumps);
+  EXPECT_LE(*solved->backward_error, 16 * kRoundoff);
+  EXPECT_THAT(client_->DownloadSparse(factor->handle),
+              FailsWith(absl::StatusCode::kFailedPrecondition, ""));
 }
 
 TEST_F(GroupTest, StoppedRankEndsTheCallAndTheNextOneSucceeds) {

@@ -71,7 +71,9 @@ absl::StatusOr<FactorizeOptions> JobRunner::Options(const FactorRequest& request
 absl::StatusOr<SolveOptions> JobRunner::Options(const SolveRequest& request,
                                                 const FactorSummary& factor, int64_t nrhs) const {
   SolveOptions options;
-  CROUT_ASSIGN_OR_RETURN(options.solver, FindSolver(device_, request.solver, factor.unit_diagonal,
+  CROUT_ASSIGN_OR_RETURN(options.solver,
+                         factor.sparse ? FindSolver(device_, request.solver, factor, nrhs)
+                                       : FindSolver(device_, request.solver, factor.unit_diagonal,
                                                     factor.factor_dtype, factor.n, nrhs));
   options.op = request.op;
   options.verify = request.verify;

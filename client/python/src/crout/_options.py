@@ -38,9 +38,20 @@ Algorithm = Literal[
     "klu",
     "cudss",
     "scalapack",
+    "mumps",
 ]
 Solver = Literal[
-    "auto", "ss", "is", "trsm", "getrs", "crout_solve", "multifrontal", "klu", "cudss", "scalapack"
+    "auto",
+    "ss",
+    "is",
+    "trsm",
+    "getrs",
+    "crout_solve",
+    "multifrontal",
+    "klu",
+    "cudss",
+    "scalapack",
+    "mumps",
 ]
 Precision = Literal["auto", "single", "tf32"]
 Strategy = Literal["auto", "reuse", "refactor", "update"]
