@@ -104,12 +104,23 @@ bool DeviceScheduler::IsBatchFilling(const Job& first, Clock::time_point now) co
       now >= first.submitted() + max_batch_delay_) {
     return false;
   }
-  size_t batch_jobs = 0;
-  queue_.ForEach([&](const std::shared_ptr<QueuedJob>& job) {
-    const Job& other = AsJob(job);
-    if (other.batcher == first.batcher && other.group == first.group) ++batch_jobs;
+  return BatchSize(first) < options_.max_batch_jobs;
+}
+
+size_t DeviceScheduler::BatchSize(const Job& job) const {
+  size_t size = 0;
+  queue_.ForEach([&](const std::shared_ptr<QueuedJob>& queued) {
+    const Job& other = AsJob(queued);
+    if (other.batcher == job.batcher && other.group == job.group) ++size;
   });
-  return batch_jobs < options_.max_batch_jobs;
+  return size;
+}
+
+bool DeviceScheduler::NeedsSignal(const QueuedJob& queued) const {
+  const Job& job = static_cast<const Job&>(queued);
+  if (job.batcher == nullptr || !awaiting_since_ || streams_busy_ == 0) return true;
+  const size_t size = BatchSize(job);
+  return size == 1 || size >= options_.max_batch_jobs;
 }
 
 std::optional<DeviceScheduler::Queue::Position> DeviceScheduler::Startable(size_t stream,

@@ -84,6 +84,9 @@ class DeviceScheduler final : public JobScheduler {
   // Dequeues a job and the queued jobs of its batch.
   std::optional<Clock::time_point> Choose(size_t stream, DequeuedJobs& dequeued) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRun(size_t stream, const QueuedJob& job) const override;
+  // A stream that waits for a batch to fill sees the jobs that join the batch.
+  bool NeedsSignal(const QueuedJob& job) const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(size_t stream, DequeuedJobs& dequeued) override;
   absl::Status Refusal() const override;
 
@@ -95,12 +98,12 @@ class DeviceScheduler final : public JobScheduler {
   // Returns true if `first`, the first job in the queue, still waits for its batch to fill.
   bool IsBatchFilling(const Job& first, Clock::time_point now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the number of queued jobs of this job's batch.
+  size_t BatchSize(const Job& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Dequeues `first` and, up to the size limit, the queued jobs of its batcher and group, in the
   // order of the queue.
   void DequeueBatch(Queue::Position first, DequeuedJobs& dequeued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns false if the stream is reserved for small jobs and the job is not small.
-  bool MayRun(size_t stream, const QueuedJob& job) const;
   // Returns the earliest time at which the batch delay of a queued job ends. Returns nothing if no
   // job that `stream` may run is queued.
   std::optional<Clock::time_point> EndOfBatchDelay(size_t stream) const

@@ -78,6 +78,7 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
   if (added.deadline != Clock::time_point::max()) deadlines.emplace(added.deadline, &added);
   std::list<std::shared_ptr<QueuedJob>> displaced;
   const QuotaLimits limits = LimitsOf(added.tenant);
+  bool wake_stream = true;
   bool wake_reaper = false;
   {
     MutexLock lock(&mutex_);
@@ -101,8 +102,9 @@ absl::Status JobScheduler::Enqueue(std::shared_ptr<QueuedJob> job) {
     wake_reaper = victim || (!deadlines.empty() && added.deadline < reap_at_);
     deadlines_.merge(deadlines);
     queued_seconds_ += added.predicted_seconds;
+    wake_stream = NeedsSignal(added);
   }
-  work_.Signal();
+  if (wake_stream) work_.Signal();
   if (wake_reaper) reap_.Signal();
   return absl::OkStatus();
 }
@@ -257,7 +259,7 @@ bool JobScheduler::Next(size_t stream, DequeuedJobs& dequeued) {
     const std::optional<Clock::time_point> again = Choose(stream, dequeued);
     if (!dequeued.jobs.empty()) break;
     // The signal may have been for a job that only another stream may run.
-    if (stream == kSmallStream && !options_.streams_are_alike && !queue_.empty()) work_.Signal();
+    if (HasJobsForOthers(stream)) work_.Signal();
     if (again) {
       work_.WaitUntil(&mutex_, *again);
     } else {
@@ -271,6 +273,13 @@ bool JobScheduler::Next(size_t stream, DequeuedJobs& dequeued) {
   // This stream may have consumed the signal that was sent for the jobs still queued.
   if (!queue_.empty()) work_.Signal();
   return true;
+}
+
+bool JobScheduler::HasJobsForOthers(size_t stream) {
+  if (stream != kSmallStream || options_.streams_are_alike) return false;
+  const auto other =
+      queue_.Find([&](const std::shared_ptr<QueuedJob>& job) { return !MayRun(stream, *job); });
+  return other.has_value();
 }
 
 void JobScheduler::Dequeue(Queue::Position position, DequeuedJobs& dequeued) {

@@ -157,6 +157,12 @@ class JobScheduler {
   // returns the time at which the stream calls again, or nothing if it waits for a signal.
   virtual std::optional<Clock::time_point> Choose(size_t stream, DequeuedJobs& dequeued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
+  // Returns false if `stream` is reserved for small jobs and the job is not small.
+  virtual bool MayRun(size_t stream, const QueuedJob& job) const = 0;
+  // Returns false if a stream already waits to run this queued job, so that no signal is needed.
+  virtual bool NeedsSignal(const QueuedJob& /*job*/) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return true;
+  }
   // Runs the jobs in `dequeued`, which has at least one.
   virtual void Run(size_t stream, DequeuedJobs& dequeued) = 0;
   // Returns an error if no job may run any more.
@@ -189,6 +195,8 @@ class JobScheduler {
   void RunOrDrop(size_t stream, DequeuedJobs& dequeued);
   // Waits for jobs, dequeues them and marks the stream as busy. Returns false when stopping.
   bool Next(size_t stream, DequeuedJobs& dequeued) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns true if a job is queued that only other streams may run.
+  bool HasJobsForOthers(size_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops displaced jobs, and jobs whose deadlines pass. Runs on its own thread, so that busy
   // streams do not delay it.
   void Reap();
@@ -218,7 +226,8 @@ class JobScheduler {
   const absl::Status deadline_status_;
   const absl::Status displaced_status_;
 
-  // Wakes one stream for each queued job. The stream for small jobs passes on signals for others.
+  // Wakes a stream for each queued job that needs a signal. The stream for small jobs passes on
+  // signals for other jobs.
   CondVar work_;
   CondVar reap_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

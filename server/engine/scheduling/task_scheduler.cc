@@ -19,11 +19,14 @@ TaskScheduler::~TaskScheduler() { Stop(); }
 
 std::optional<TaskScheduler::Clock::time_point> TaskScheduler::Choose(size_t stream,
                                                                       DequeuedJobs& dequeued) {
-  const auto task = queue_.Find([&](const std::shared_ptr<QueuedJob>& job) {
-    return stream != kSmallStream || static_cast<const Task&>(*job).is_small;
-  });
+  const auto task =
+      queue_.Find([&](const std::shared_ptr<QueuedJob>& job) { return MayRun(stream, *job); });
   if (task) Dequeue(*task, dequeued);
   return std::nullopt;
+}
+
+bool TaskScheduler::MayRun(size_t stream, const QueuedJob& job) const {
+  return stream != kSmallStream || static_cast<const Task&>(job).is_small;
 }
 
 void TaskScheduler::Run(size_t /*stream*/, DequeuedJobs& dequeued) {

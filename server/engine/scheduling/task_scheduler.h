@@ -49,6 +49,7 @@ class TaskScheduler final : public JobScheduler {
  private:
   std::optional<Clock::time_point> Choose(size_t stream, DequeuedJobs& dequeued) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayRun(size_t stream, const QueuedJob& job) const override;
   void Run(size_t stream, DequeuedJobs& dequeued) override;
 };
 
