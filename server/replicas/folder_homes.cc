@@ -19,10 +19,8 @@ FolderHomes::Home FolderHomes::Find(const std::string& folder) {
     if (lease->state == LeaseState::kReleased || lease->owner == name()) return {Place::kMoving};
     return {Place::kOther, lease->owner};
   }
-  const bool absent = absent_.contains(folder);
-  if (asked_.size() >= kMaxAsked) return {Place::kNone};
-  asked_.insert(folder);
-  return {absent ? Place::kNone : Place::kMoving};
+  if (asked_.size() < kMaxAsked) asked_.insert(folder);
+  return {absent_.contains(folder) ? Place::kNone : Place::kMoving};
 }
 
 FolderCounts FolderHomes::counts() const {
@@ -43,6 +41,10 @@ void FolderHomes::BeginScan() {
 void FolderHomes::EndScan() {
   MutexLock lock(&mutex_);
   absent_ = std::exchange(scanned_, {});
+  // A folder that was found has a home, even if its lease becomes unknown before the next scan.
+  std::erase_if(absent_, [this](const std::string& folder) {
+    return leases_.LeaseOf(folder) || !absl::IsAborted(leases_.Epoch(folder).status());
+  });
 }
 
 void FolderHomes::BeginAdoption(const std::string& folder) {

@@ -55,7 +55,7 @@ class FolderHomes {
   mutable Mutex mutex_;
   std::set<std::string> adopting_ ABSL_GUARDED_BY(mutex_);
   // Unknown folders that calls have named: since the last scan began, before it, and before an
-  // earlier scan that has ended.
+  // earlier scan that has ended and has not found them.
   std::set<std::string> asked_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> scanned_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> absent_ ABSL_GUARDED_BY(mutex_);

@@ -113,10 +113,36 @@ TEST_F(FolderHomesTest, AnUnknownFolderMovesUntilAScan) {
   EXPECT_EQ(b_.PlaceOf(absent), Place::kNone);
 }
 
+TEST_F(FolderHomesTest, AFolderThatAnotherDaemonAdoptsFirstMoves) {
+  Process c(bucket_, "c");
+  ASSERT_OK(c.leases.Begin());
+  const std::string folder = c.leases.home();
+  b_.homes.BeginScan();
+  EXPECT_EQ(b_.PlaceOf(folder), Place::kMoving);  // The call arrives during the scan.
+  ASSERT_OK(b_.leases.Scan());
+  b_.homes.EndScan();
+  EXPECT_EQ(b_.homes.Find(folder).owner, "c");
+  c.leases.ReleaseAll();
+  a_.Scan();
+  b_.Scan();
+  ASSERT_OK(a_.leases.Adopt(folder));
+  b_.homes.BeginAdoption(folder);
+  EXPECT_TRUE(absl::IsAborted(b_.leases.Adopt(folder)));
+  b_.homes.EndAdoption(folder, /*adopted=*/false);
+  EXPECT_EQ(b_.PlaceOf(folder), Place::kMoving);
+  b_.Scan();
+  EXPECT_EQ(b_.homes.Find(folder).owner, "a");
+}
+
 TEST_F(FolderHomesTest, ClientsCannotFillTheMemory) {
   for (int i = 0; i < 5000; ++i) b_.PlaceOf(RandomFolderName());
-  EXPECT_EQ(b_.PlaceOf(RandomFolderName()), Place::kNone);
+  const std::string absent = RandomFolderName();
+  EXPECT_EQ(b_.PlaceOf(absent), Place::kMoving);
   EXPECT_EQ(b_.homes.Find(folder_).owner, "a");
+  b_.Scan();  // The question was not stored.
+  EXPECT_EQ(b_.PlaceOf(absent), Place::kMoving);
+  b_.Scan();
+  EXPECT_EQ(b_.PlaceOf(absent), Place::kNone);
 }
 
 TEST_F(FolderHomesTest, CountsLostFolders) {
