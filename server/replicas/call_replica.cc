@@ -44,10 +44,10 @@ absl::Status CallReplica::Explain(absl::Status status) {
   const FolderHomes::Home home = homes_->Find(folder_);
   switch (home.place) {
     case FolderHomes::Place::kNone:
-      return status;
+      return AskNamed(std::move(status));
     case FolderHomes::Place::kHere:
+      if (was_here_) return AskNamed(std::move(status));
       // The factor may have been restored after the call looked for it.
-      if (was_here_) return status;
       [[fallthrough]];
     case FolderHomes::Place::kMoving:
       return WithRetryAfter(Other("the factors of the folder are on their way to another server. "
@@ -62,6 +62,16 @@ absl::Status CallReplica::Explain(absl::Status status) {
                               home_));
   // A proxy that sends the call here cannot reach its home.
   return home.owner == name_ ? WithRetryAfter(std::move(status), kRetrySeconds) : status;
+}
+
+absl::Status CallReplica::AskNamed(absl::Status status) {
+  if (!homes_->IsAlive(name_)) return status;
+  home_ = absl::StrCat(name_, ".", folder_);
+  return WithRetryAfter(Other(absl::StrCat("the call names the server '", name_,
+                                           "', which may have the factor, but arrived at another "
+                                           "server. Check that the proxy reaches '",
+                                           name_, "', and try again")),
+                        kRetrySeconds);
 }
 
 std::string CallReplica::ReplyValue(const FactorCache& cache, std::string_view tenant,

@@ -29,8 +29,9 @@ class CallReplica {
   bool Set(std::string_view value);
 
   // Replaces NOT_FOUND for a handle if another daemon has, or a daemon will soon have, the factors
-  // of the folder that the call names: UNAVAILABLE (reason OTHER_REPLICA). The status has a retry
-  // delay unless the client can send the call to the owner at once.
+  // of the folder that the call names, or if the call names another daemon that lives: UNAVAILABLE
+  // (reason OTHER_REPLICA). The status has a retry delay unless the client can send the call to the
+  // owner at once.
   absl::Status Explain(absl::Status status);
 
   // Returns the value for the reply of a tenant's call on `handle`; empty if there is none.
@@ -38,6 +39,10 @@ class CallReplica {
                          const std::optional<Handle>& handle) const;
 
  private:
+  // Replaces NOT_FOUND for a handle of no stored factor of the folder: the daemon that the call
+  // names keeps its other factors when it loses a folder.
+  absl::Status AskNamed(absl::Status status);
+
   FolderHomes* homes_;
   std::string name_;    // the name in the call; empty if it names no replica
   std::string folder_;  // the folder in the call; empty if it names no replica

@@ -37,6 +37,11 @@ class FolderHomes {
   // Finds the home of a folder. The answer for an unknown folder is kMoving until a scan of the
   // leases has begun and ended after the question.
   Home Find(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns true for another daemon that renews its leases. It may have factors without files of a
+  // folder that it has lost.
+  bool IsAlive(const std::string& daemon) const {
+    return daemon != name() && leases_.IsAlive(daemon);
+  }
   FolderCounts counts() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Call before a scan of the leases, and after it has succeeded.

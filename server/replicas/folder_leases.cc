@@ -175,6 +175,16 @@ std::optional<Lease> FolderLeases::LeaseOf(const std::string& folder) const {
   return seen == seen_.end() ? std::nullopt : std::optional(seen->second.lease);
 }
 
+bool FolderLeases::IsAlive(std::string_view name) const {
+  const Time now = SteadyNow();
+  MutexLock lock(&mutex_);
+  return std::ranges::any_of(seen_, [&](const auto& entry) {
+    const Seen& seen = entry.second;
+    return seen.lease.owner == name && seen.lease.state == LeaseState::kHeld &&
+           now - seen.since < options_.adoption_delay();
+  });
+}
+
 std::map<std::string, std::string> FolderLeases::HeldByNamesake() const {
   std::map<std::string, std::string> held;
   MutexLock lock(&mutex_);
@@ -262,11 +272,16 @@ absl::Status FolderLeases::Adopt(const std::string& folder) {
 }
 
 void FolderLeases::Renew() {
-  for (const std::string& folder : folders()) RenewOne(folder);
+  const std::string before = home();
+  RenewOne(before);
   const std::string own = home();
-  if (own.empty() || !absl::IsAborted(Epoch(own).status())) return;
-  // An error is harmless: the next renewal tries again.
-  Acquire(own, /*epoch=*/1, {.absent = true}).IgnoreError();
+  if (!own.empty() && absl::IsAborted(Epoch(own).status())) {
+    // An error is harmless: the next renewal tries again.
+    Acquire(own, /*epoch=*/1, {.absent = true}).IgnoreError();
+  }
+  for (const std::string& folder : folders()) {
+    if (folder != before && folder != own) RenewOne(folder);
+  }
 }
 
 void FolderLeases::RenewOne(const std::string& folder) {

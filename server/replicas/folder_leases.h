@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,9 +36,9 @@ struct LeaseOptions {
   std::chrono::milliseconds adoption_delay() const { return duration * 4 / 3; }
 };
 
-// Thread-safe. Epoch(), LeaseOf(), LongClosed(), home() and folders() do not block; the other
-// functions send requests. Errors are those of S3Objects, where ABORTED means that another daemon
-// owns the folder.
+// Thread-safe. Epoch(), LeaseOf(), IsAlive(), LongClosed(), home() and folders() do not block; the
+// other functions send requests. Errors are those of S3Objects, where ABORTED means that another
+// daemon owns the folder.
 class FolderLeases {
  public:
   // `objects` outlives the leases.
@@ -56,8 +57,8 @@ class FolderLeases {
   absl::StatusOr<std::vector<std::string>> Scan() ABSL_LOCKS_EXCLUDED(mutex_);
   // Acquires a folder that Scan() has returned.
   absl::Status Adopt(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Renews the leases of all owned folders once. Creates the home folder if this daemon has lost
-  // it.
+  // Renews the leases of all owned folders once, the home first. Creates the home folder if this
+  // daemon has lost it.
   void Renew() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the ownership of a folder, so that each daemon may adopt it at once.
   void Release(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -85,6 +86,8 @@ class FolderLeases {
   absl::StatusOr<int64_t> Epoch(const std::string& folder) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the lease of another process's folder at the last Scan().
   std::optional<Lease> LeaseOf(const std::string& folder) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns true if the daemon `name` held a folder at the last Scan() and still renewed its lease.
+  bool IsAlive(std::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Time = std::chrono::steady_clock::time_point;

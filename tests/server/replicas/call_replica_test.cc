@@ -182,6 +182,22 @@ TEST_F(CallReplicaTest, NamesTheOwnerOfTheFolder) {
   ExpectUnknown(b->Describe(handle, {}));
 }
 
+TEST_F(CallReplicaTest, ACallWaitsForTheLivingDaemonThatItNames) {
+  const auto a = Start("a");
+  const auto b = Start("b");
+  std::string handle;
+  std::string other;
+  Factorize(*a, &handle);
+  const std::string folder = Factorize(*b, &other).replica.substr(2);
+  // The factor has no file: "a" has it, but has lost the folder to "b".
+  const Ended misled = b->Describe(handle, {"a." + folder});
+  ExpectOtherReplica(misled);
+  EXPECT_EQ(misled.replica, "a." + folder);
+  EXPECT_TRUE(misled.has_delay);
+  ExpectUnknown(b->Describe(handle, {"b." + folder}));
+  ExpectUnknown(b->Describe(handle, {"c." + folder}));
+}
+
 TEST_F(CallReplicaTest, AnAdoptionCausesADelay) {
   const auto a = Start("a");
   std::string handle;

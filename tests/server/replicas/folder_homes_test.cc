@@ -145,6 +145,21 @@ TEST_F(FolderHomesTest, ClientsCannotFillTheMemory) {
   EXPECT_EQ(b_.PlaceOf(absent), Place::kNone);
 }
 
+TEST_F(FolderHomesTest, ADaemonLivesWhileItRenewsALease) {
+  EXPECT_TRUE(b_.homes.IsAlive("a"));
+  EXPECT_FALSE(b_.homes.IsAlive("b"));
+  EXPECT_FALSE(b_.homes.IsAlive("c"));
+  EXPECT_FALSE(b_.homes.IsAlive(""));
+  failpoints_.Advance(absl::Seconds(21));
+  EXPECT_FALSE(b_.homes.IsAlive("a"));
+  a_.leases.Renew();
+  b_.Scan();
+  EXPECT_TRUE(b_.homes.IsAlive("a"));
+  a_.leases.ReleaseAll();
+  b_.Scan();
+  EXPECT_FALSE(b_.homes.IsAlive("a"));
+}
+
 TEST_F(FolderHomesTest, CountsLostFolders) {
   a_.homes.CountLost();
   EXPECT_EQ(a_.homes.counts().lost, 1);
