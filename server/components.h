@@ -59,6 +59,10 @@ class ServerComponents {
   // Logs memory shortages. A step that fails for lack of memory is tried again by the next call.
   // Call it about once a second, from one thread.
   void Housekeep();
+  // Adopts no further folders of the shared store, if there is one. For a daemon that is stopping.
+  void StopAdoptions() {
+    if (folder_watch_ != nullptr) folder_watch_->StopAdoptions();
+  }
 
  private:
   explicit ServerComponents(const Config& config)

@@ -356,6 +356,7 @@ void Daemon::HousekeepingLoop() {
 bool Daemon::Drain(const std::function<bool()>& cancel_now) {
   CallRegistry& calls = components_->core().calls;
   components_->core().draining = true;
+  components_->StopAdoptions();
   const auto grace_end = SteadyNow() + ToChrono(config_.drain_grace);
   SetServing(false);
   Log(LogLevel::kInfo, "drain_started", {{"in_flight", calls.in_flight()}});

@@ -40,7 +40,9 @@ void FolderWatch::Watch() {
     return;
   }
   homes_.EndScan();
-  for (const std::string& folder : *folders) Adopt(folder);
+  for (const std::string& folder : *folders) {
+    if (adopts_) Adopt(folder);
+  }
   if (scans_++ % kScansPerCheck == 0) CloseEmpty();
   store_.RemoveClosed();
 }

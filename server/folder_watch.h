@@ -5,6 +5,7 @@
 #ifndef CROUT_SERVER_FOLDER_WATCH_H_
 #define CROUT_SERVER_FOLDER_WATCH_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -24,6 +25,9 @@ class FolderWatch {
   FolderWatch(const FolderWatch&) = delete;  // Its thread points to it.
   FolderWatch& operator=(const FolderWatch&) = delete;
 
+  // Adopts no further folders: this daemon is stopping. Does not wait for an adoption in progress.
+  void StopAdoptions() { adopts_ = false; }
+
  private:
   void Watch();
   void Adopt(const std::string& folder);
@@ -38,6 +42,7 @@ class FolderWatch {
   FolderHomes& homes_;
   FactorStore& files_;
   FactorCache& cache_;
+  std::atomic<bool> adopts_ = true;
   int64_t scans_ = 0;
   PeriodicTask watching_;
 };

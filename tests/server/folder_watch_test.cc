@@ -52,6 +52,32 @@ TEST_F(FolderWatchTest, DropsALostFolderBeforeItsAdoption) {
   EXPECT_EQ(shared_->List(folder_)->objects.size(), 1u);
 }
 
+TEST_F(FolderWatchTest, AnAdoptionWithAnUnreadableHeaderIsRepeated) {
+  StartAndLose();
+  failpoints_.Fail("s3.get", absl::UnavailableError("the network failed"), 1);
+  Watch();
+  EXPECT_EQ(StateOfLease(), LeaseState::kReleased);
+  EXPECT_EQ(homes_->Find(folder_).place, Place::kMoving);
+  EXPECT_EQ(files_->state().unusable, 0);
+  Watch();
+  EXPECT_EQ(homes_->Find(folder_).place, Place::kHere);
+  EXPECT_OK(Touch(handle_));
+}
+
+TEST_F(FolderWatchTest, ADaemonThatStopsAdoptsNoFurtherFolder) {
+  StartAndLose();
+  second_->leases().ReleaseAll();
+  const int before = failpoints_.reached("s3.send");
+  failpoints_.Hold("s3.send");
+  {
+    FolderWatch watch(*shared_, *homes_, *files_, *cache_);
+    failpoints_.AwaitReached("s3.send", before + 1);  // by the first adoption
+    watch.StopAdoptions();
+    failpoints_.Release("s3.send");
+  }
+  EXPECT_EQ(homes_->counts().adopted, 1);
+}
+
 TEST_F(FolderWatchTest, ClosesAFolderAfterItsLastFactor) {
   StartAndLose();
   Watch();

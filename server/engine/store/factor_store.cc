@@ -30,6 +30,11 @@ std::string StemOf(const FactorRecord& record) {
   return absl::StrCat(record.handle.ToString(), "-", record.version);
 }
 
+// True if a later attempt to read the header may succeed.
+bool IsTransient(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
 }  // namespace
 
 // An object of a factor, while its folder is read.
@@ -50,7 +55,7 @@ absl::StatusOr<std::unique_ptr<FactorStore>> FactorStore::Open(std::unique_ptr<O
   std::unique_ptr<FactorStore> store(
       new FactorStore(std::move(objects), options.threads, max_bytes));
   ThreadPool threads(std::min(host::AvailableCores(), kMaxHeaderThreads));
-  const absl::Status status = store->Scan(folders, threads, found);
+  const absl::Status status = store->Scan(folders, threads, /*whole=*/false, found);
   if (!status.ok()) {
     found->clear();  // Files must not outlive their store.
     return status;
@@ -64,21 +69,28 @@ FactorStore::FactorStore(std::unique_ptr<ObjectStore> objects, int threads, size
 FactorStore::~FactorStore() = default;
 
 absl::Status FactorStore::ReadFolder(const std::string& folder, std::vector<FoundFactor>* found) {
-  return Scan({folder}, threads_, found);
+  return Scan({folder}, threads_, /*whole=*/true, found);
 }
 
 absl::Status FactorStore::Scan(const std::vector<std::string>& folders, ThreadPool& threads,
-                               std::vector<FoundFactor>* found) {
+                               bool whole, std::vector<FoundFactor>* found) {
+  int64_t unusable = 0;
+  int64_t quarantined = 0;
   size_t other_bytes = 0;
   std::vector<Candidate> candidates;
   for (const std::string& folder : folders) {
     CROUT_ASSIGN_OR_RETURN(ObjectList list, objects_->List(folder));
     for (StoredObject& object : list.objects) candidates.push_back({.object = std::move(object)});
     other_bytes += list.other_bytes + list.quarantined_bytes;
-    unusable_ += list.others;
-    quarantined_ += list.quarantined;
+    unusable += list.others;
+    quarantined += list.quarantined;
   }
   ReadHeaders(candidates, threads);
+  for (const Candidate& candidate : candidates) {
+    if (whole && IsTransient(candidate.status)) return candidate.status;
+  }
+  unusable_ += unusable;
+  quarantined_ += quarantined;
   // The newest version of a factor comes first.
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     const FactorRecord& one = a.found.record;

@@ -135,6 +135,7 @@ class FactorStore {
                                                            std::vector<FoundFactor>* found);
   // Reads the headers of a folder that this process has acquired, as Open() does. Factors that
   // exceed the budget stay in the storage and are counted as unusable. Returns the first error.
+  // UNAVAILABLE or RESOURCE_EXHAUSTED, also for one header: a later call may succeed.
   absl::Status ReadFolder(const std::string& folder, std::vector<FoundFactor>* found);
   // Completes scheduled removals.
   ~FactorStore();
@@ -182,7 +183,8 @@ class FactorStore {
   struct Candidate;
 
   FactorStore(std::unique_ptr<ObjectStore> objects, int threads, size_t max_bytes);
-  absl::Status Scan(const std::vector<std::string>& folders, ThreadPool& threads,
+  // If `whole`, returns the error of a header that a later call may read.
+  absl::Status Scan(const std::vector<std::string>& folders, ThreadPool& threads, bool whole,
                     std::vector<FoundFactor>* found);
   void ReadHeaders(std::vector<Candidate>& candidates, ThreadPool& threads) const;
   void ReadHeader(Candidate& candidate) const;
