@@ -38,6 +38,12 @@ CallScope::CallScope(const ClientOptions& client, const CallOptions& call, absl:
 
 bool CallScope::cancelled() const { return cancellation_ != nullptr && cancellation_->cancelled(); }
 
+absl::Status CallScope::Explain(absl::Status ended) const {
+  // A server that stops cancels calls that arrive at that moment.
+  if (!absl::IsCancelled(ended) || ended.message() != "CANCELLED" || cancelled()) return ended;
+  return absl::UnavailableError("the server, which may be stopping, cancelled the call");
+}
+
 absl::Status CallScope::Check() const {
   if (cancelled()) {
     return absl::CancelledError("cancelled while the matrix was read");

@@ -42,6 +42,10 @@ class CallScope {
   // Returns true if the caller has cancelled the call.
   bool cancelled() const;
 
+  // Replaces the CANCELLED of a server that stops by UNAVAILABLE. `ended` is the status of the
+  // call.
+  absl::Status Explain(absl::Status ended) const;
+
   // Destroys the context, if it still exists. The call has ended or was not started.
   void Close();
 

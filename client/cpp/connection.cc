@@ -57,12 +57,7 @@ absl::Status Connection::RunWithRetries(RetryClass retry_class, const CallOption
   absl::Status status = internal::RunWithRetries(
       options_.retry, retry_class, deadline, call.cancellation, &reached_, [&] {
         CallScope scope(options_, call, deadline, &replicas_, handle);
-        absl::Status ended = attempt(&scope);
-        // A server that stops cancels calls that arrive at that moment.
-        if (absl::IsCancelled(ended) && ended.message() == "CANCELLED" && !scope.cancelled()) {
-          return absl::UnavailableError("the server, which may be stopping, cancelled the call");
-        }
-        return ended;
+        return scope.Explain(attempt(&scope));
       });
   return ExplainConnection(std::move(status), options_.tls.has_value());
 }

@@ -162,8 +162,8 @@ absl::StatusOr<SeriesStep> Series::Run::Send(const StreamRequest& request, Matri
     return StreamRound::Reply::kLast;
   };
   const absl::Time deadline = client_->connection_->DeadlineOf(call_);
-  const absl::Status status = stream_->call.Run(
-      request, {.deadline = deadline, .on_sent = reply.OnSent(), .on_response = on_response});
+  const absl::Status status = stream_->scope.Explain(stream_->call.Run(
+      request, {.deadline = deadline, .on_sent = reply.OnSent(), .on_response = on_response}));
   if (reply.made()) {
     // Stored even if the step then fails, so that Close drops the factor.
     if (!made.handle.empty()) factor_ = made;

@@ -316,6 +316,12 @@ TEST_F(SeriesTest, AFactorWhoseStepBreaksOffIsDropped) {
   EXPECT_THAT(released_, ElementsAre("h1"));
 }
 
+TEST_F(SeriesTest, AServerThatStopsIsUnavailable) {
+  Serve([](int, int, Stream*) { return grpc::Status(StatusCode::CANCELLED, "CANCELLED"); });
+  Series series(client_);
+  EXPECT_EQ(Step(series).status().code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(SeriesTest, AStepThatTakesLongerThanItsTimeoutIsCancelled) {
   Serve([](int, int, Stream* out) {
     v1::SolveSeriesRequest request;
