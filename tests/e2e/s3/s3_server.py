@@ -14,6 +14,7 @@ Creates the bucket "factors" with 1005 objects below "list/". Exits with the cod
 packages of requirements.txt.
 """
 
+import io
 import json
 import logging
 import os
@@ -32,10 +33,25 @@ from werkzeug.serving import make_server
 POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
 
 
+class OneAtATime:
+    """The application of moto, which runs one request at a time: its conditional writes and lists are not atomic."""
+
+    _lock = threading.Lock()  # one for all servers, which share the objects
+
+    def __init__(self):
+        self._application = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ, start_response):
+        # A client may be paused while it sends.
+        size = None if environ.get("wsgi.input_terminated") else int(environ.get("CONTENT_LENGTH") or 0)
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(size))
+        with self._lock:
+            return list(self._application(environ, start_response))
+
+
 def serve(ssl_context=None):
     """Starts a server of the process's objects, and returns its port."""
-    application = DomainDispatcherApplication(create_backend_app)
-    server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=ssl_context)
+    server = make_server("127.0.0.1", 0, OneAtATime(), threaded=True, ssl_context=ssl_context)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.port
 
