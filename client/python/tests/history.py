@@ -17,7 +17,8 @@ stopped in turn. `check` requires of the recorded history:
   durable factor thus has the acknowledged version after an outage, or a newer one that was being written.
 - Once a release was acknowledged, the handle stays missing. Only a kill or a pause within `UNDONE_RELEASE`
   seconds may undo the release of a durable factor, because its file is removed after the reply.
-- A call without an answer overlaps an outage of the home. A call that makes a factor has no home yet.
+- A call without an answer overlaps an outage of a home of the factor. It may be a home that this client has not
+  called yet. A call that makes a factor has no home yet.
 
 A paused replica loses the factors that are not durable only for clients that call another replica meanwhile.
 Decision 0070 requires no more: the adopter of a folder cannot distinguish a pause from a loss.
@@ -103,10 +104,12 @@ def check(calls: list[Call], outages: list[Outage]) -> Counter:
     """
     handles = defaultdict(list)
     for call in calls:
-        if call.outcome == "unknown" and not _may_fail(call, outages):
-            raise HistoryError(f"no answer while the server ran: {call}")
         if call.handle:
             handles[call.handle].append(call)
+    for call in calls:
+        homes = {other.home for other in handles.get(call.handle, ()) if other.home}
+        if call.outcome == "unknown" and not _may_fail(call, homes, outages):
+            raise HistoryError(f"no answer while the server ran: {call}")
     moves = 0
     for of_handle in handles.values():
         handle = _Handle(of_handle, outages)
@@ -121,9 +124,10 @@ def check(calls: list[Call], outages: list[Outage]) -> Counter:
     return Counter((call.kind, call.outcome) for call in calls) + Counter({("home", "moved"): moves})
 
 
-def _may_fail(call: Call, outages: list[Outage]) -> bool:
+def _may_fail(call: Call, homes: set[str], outages: list[Outage]) -> bool:
+    """Return whether the call overlaps an outage of one of the homes, or of any server if there is none."""
     return any(
-        outage.begin <= call.end and call.begin <= outage.end and call.home in ("", outage.server)
+        outage.begin <= call.end and call.begin <= outage.end and (not homes or outage.server in homes)
         for outage in outages
     )
 
@@ -198,9 +202,12 @@ class _Handle:
                 raise HistoryError(f"{call} succeeded after the factor had been released")
 
     def _lost_before(self, end: float) -> bool:
-        """Return whether the factor ended with its home before this time."""
+        """Return whether the factor ended with its home before this time.
+
+        The home may have had the outage between making the factor and the end of the call.
+        """
         factor = next((c for c in self._calls if c.kind == "factor"), None)
-        return not (factor is None or self._durable) and self._lost(factor.home, factor.end, end)
+        return not (factor is None or self._durable) and self._lost(factor.home, factor.begin, end)
 
     def _undone(self, release: Call) -> bool:
         """Return whether an outage may have undone the release."""

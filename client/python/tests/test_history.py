@@ -81,6 +81,14 @@ ACCEPTED = {
         at("a", factor(0, 1, durable=True)) + at("b", solve(4, 5, 1, 1)) + at("a", solve(8, 9, 1, 1)),
         [Outage(2, 3, "a"), Outage(6, 7, "b")],
     ),
+    "no answer of a home that the client does not know": (
+        at("a", factor(0, 1, durable=True), refactor(5.5, 6, 0, 7, "unknown")) + at("b", solve(4, 5, 1, 1)),
+        [Outage(2, 3, "a"), Outage(5.2, 7, "b")],
+    ),
+    "missing after an outage that ended before the reply with the handle": (
+        at("a", factor(0, 4), missing(5, 6)),
+        [Outage(2, 3, "a")],
+    ),
     "an answer of a paused home to a call that began before the adoption": (
         [
             *at("a", factor(0, 1, durable=True), solve(1.5, 9, 1, 1)),
