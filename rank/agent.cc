@@ -90,13 +90,12 @@ class RelaySocket {
 
 class Agent {
  public:
-  Agent(const CommandLine& line, const std::vector<std::string>& arguments, std::string program,
-        RankFolder folder)
+  Agent(const CommandLine& line, std::string program, RankFolder folder)
       : line_(line),
         program_(std::move(program)),
         folder_(std::move(folder)),
         relay_(folder_.path() + "/relay") {
-    for (const std::string& argument : arguments) arguments_ += argument + "\n";
+    for (const std::string& argument : RankArguments(line)) arguments_ += argument + "\n";
   }
 
   int Run() {
@@ -230,7 +229,7 @@ class Agent {
 
   const CommandLine& line_;
   const std::string program_;
-  std::string arguments_;
+  std::string arguments_;  // arguments of the ranks, a line each
   const RankFolder folder_;
   RelaySocket relay_;
   Children children_;
@@ -240,15 +239,14 @@ class Agent {
 
 }  // namespace
 
-int RunAgent(const CommandLine& line, const std::vector<std::string>& arguments,
-             const std::string& program) {
+int RunAgent(const CommandLine& line, const std::string& program) {
   absl::StatusOr<RankFolder> folder = RankFolder::Create();
   if (!folder.ok()) {
     Report(std::string(folder.status().message()));
     return EXIT_FAILURE;
   }
   try {
-    return Agent(line, arguments, program, *std::move(folder)).Run();
+    return Agent(line, program, *std::move(folder)).Run();
   } catch (const std::runtime_error& error) {
     Report(error.what());
     return EXIT_FAILURE;

@@ -14,8 +14,7 @@ namespace crout::rank {
 // Offers ranks to the daemon until this process is killed. Starts and kills them when the daemon
 // requests it, and kills them when the daemon ends or cannot be reached. Connects again then.
 // Returns an exit code when the daemon refuses this agent for good.
-int RunAgent(const CommandLine& line, const std::vector<std::string>& arguments,
-             const std::string& program);
+int RunAgent(const CommandLine& line, const std::string& program);
 
 // Sends `arguments` to the agent that started mpirun. Returns an exit code.
 int Relay(const std::vector<std::string>& arguments);

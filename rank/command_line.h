@@ -15,7 +15,7 @@ struct CommandLine {
   std::string group;        // agent: name of the group
   int ranks = 1;            // agent: ranks of this machine
   std::string network;      // agent: network for MPI, such as 10.0.0.0/24; "": all
-  bool tls = false;         // the options below are those of croutctl
+  bool tls = false;         // the options below are those of croutctl; paths are absolute
   std::string ca;           // roots of the daemon's certificate; "": those of the system
   std::string certificate;  // the client certificate; "": none
   std::string key;
@@ -25,6 +25,9 @@ struct CommandLine {
 
 // Returns nothing if an option is unknown or malformed, or --join is absent.
 std::optional<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
+
+// Returns the arguments with which a rank on the machine of the agent `line` joins the daemon.
+std::vector<std::string> RankArguments(const CommandLine& line);
 
 }  // namespace crout::rank
 

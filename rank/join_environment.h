@@ -9,7 +9,7 @@ namespace crout::rank {
 // Environment variable with the secret of the formation. A command line would show it to all users.
 inline constexpr char kTokenVariable[] = "CROUT_RANK_TOKEN";
 
-// Environment variables that an agent sets for its processes: its arguments, a line each, which the
+// Environment variables that an agent sets for its processes: arguments, a line each, which the
 // ranks read instead of theirs; and the path of the socket to which kRelayOption sends.
 inline constexpr char kArgumentsVariable[] = "CROUT_RANK_ARGUMENTS";
 inline constexpr char kRelayVariable[] = "CROUT_RANK_RELAY";

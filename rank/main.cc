@@ -92,7 +92,7 @@ v1::GroupMessage AwaitMessage(RankStream& stream) {
   }
 }
 
-// Returns the arguments of this process, or those of the agent that started it.
+// Returns the arguments of this process, or those that its agent has for it.
 std::vector<std::string> ArgumentsOf(int argc, char** argv) {
   const char* const from_agent = std::getenv(kArgumentsVariable);
   if (from_agent == nullptr) return {argv + 1, argv + argc};
@@ -105,8 +105,7 @@ std::vector<std::string> ArgumentsOf(int argc, char** argv) {
 int Main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == kRelayOption) return Relay({argv + 2, argv + argc});
 
-  const std::vector<std::string> arguments = ArgumentsOf(argc, argv);
-  const std::optional<CommandLine> line = ParseCommandLine(arguments);
+  const std::optional<CommandLine> line = ParseCommandLine(ArgumentsOf(argc, argv));
   const char* const token = std::getenv(kTokenVariable);
   if (!line || (token == nullptr && line->group.empty())) {
     std::fprintf(stderr,
@@ -116,7 +115,7 @@ int Main(int argc, char** argv) {
     return kBadUsage;
   }
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  if (token == nullptr) return RunAgent(*line, arguments, program);
+  if (token == nullptr) return RunAgent(*line, program);
 
   // The process that starts this one may have ended before the signal was set.
   const pid_t parent = getppid();

@@ -87,9 +87,28 @@ std::vector<std::string> MpirunCommand(const v1::Form& form, const std::string& 
   Arguments arguments = Mpirun(ranks);
   Append(kNoSingleCopy, &arguments);
   // The order of the ranks is the order of the machines. Every orted is started by this process.
-  Append({"--host", machines, "--map-by", "slot", "--mca", "btl", "self,vader,tcp", "--mca", "plm",
-          "rsh", "--mca", "plm_rsh_agent", program + " " + kRelayOption, "--mca",
-          "plm_rsh_no_tree_spawn", "1", "--mca", "orte_tmpdir_base", folder},
+  // Machines may lack the folder in which this process was started.
+  Append({"--host",
+          machines,
+          "--map-by",
+          "slot",
+          "--wdir",
+          "/",
+          "--mca",
+          "btl",
+          "self,vader,tcp",
+          "--mca",
+          "plm",
+          "rsh",
+          "--mca",
+          "plm_rsh_agent",
+          program + " " + kRelayOption,
+          "--mca",
+          "plm_rsh_no_tree_spawn",
+          "1",
+          "--mca",
+          "orte_tmpdir_base",
+          folder},
          &arguments);
   if (!network.empty()) {
     Append({"--mca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network},

@@ -17,6 +17,7 @@
 #include "kernels/util/thread.h"
 #include "server/auth/identities.h"
 #include "server/auth/listener_credentials.h"
+#include "server/observability/log/log.h"
 
 namespace crout {
 
@@ -48,12 +49,23 @@ void RankGate::RefreshLoop() {
   while (!stopping_) {
     wake_.WaitUntil(&mutex_, SteadyNow() + kPeriod);
     if (stopping_) return;
+    may_log_ = true;
     tls_->Refresh();
     if (identities_ != nullptr) identities_->Refresh();
   }
 }
 
 absl::Status RankGate::Admit(const grpc::ServerContext& context) const {
+  const absl::Status status = Check(context);
+  if (status.ok()) return status;
+  MutexLock lock(&mutex_);
+  if (std::exchange(may_log_, false)) {
+    Log(LogLevel::kWarn, "rank_refused", {{"peer", context.peer()}, {"reason", status.message()}});
+  }
+  return status;
+}
+
+absl::Status RankGate::Check(const grpc::ServerContext& context) const {
   if (identities_ == nullptr) return absl::OkStatus();
   const std::shared_ptr<const Identities> identities = identities_->current();
   Credentials credentials;

@@ -39,19 +39,22 @@ class RankGate {
   RankGate& operator=(const RankGate&) = delete;
 
   std::shared_ptr<grpc::ServerCredentials> credentials() const { return credentials_; }
-  // UNAUTHENTICATED without valid credentials; PERMISSION_DENIED without the role.
+  // UNAUTHENTICATED without valid credentials; PERMISSION_DENIED without the role. Logs the peer
+  // and the reason of refusals, one a second.
   absl::Status Admit(const grpc::ServerContext& context) const;
 
  private:
   RankGate() = default;
   void RefreshLoop();
+  absl::Status Check(const grpc::ServerContext& context) const;
 
   std::unique_ptr<TlsReloader> tls_;
   std::unique_ptr<IdentityReloader> identities_;  // null: callers are not authenticated
   std::shared_ptr<grpc::ServerCredentials> credentials_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar wake_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable bool may_log_ ABSL_GUARDED_BY(mutex_) = true;  // one refusal each second
   std::thread refresher_;
 };
 

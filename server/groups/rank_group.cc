@@ -26,6 +26,7 @@
 #include "server/groups/local_ranks.h"
 #include "server/groups/machines.h"
 #include "server/groups/rank_folder.h"
+#include "server/net/listen_address.h"
 #include "server/observability/log/log.h"
 
 namespace crout {
@@ -118,8 +119,9 @@ absl::Status RankGroup::Listen() {
         .ranks = this, .agents = machines.get(), .memory = &memory_, .gate = gate_.get()};
     launcher_ = std::move(machines);
     CROUT_ASSIGN_OR_RETURN(listener_, RankListener::Start(options_.spec.join, service));
+    address_ = WithPort(options_.spec.join, listener_->port());
     Log(LogLevel::kInfo, "group_listening",
-        {{"device", name_}, {"address", options_.spec.join}, {"ranks", ranks()}});
+        {{"device", name_}, {"address", address_}, {"ranks", ranks()}});
     return absl::OkStatus();
   }
   CROUT_ASSIGN_OR_RETURN(RankFolder folder, RankFolder::Create());

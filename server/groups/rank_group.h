@@ -60,6 +60,8 @@ class RankGroup final : private RankEvents {
   RankGroup& operator=(const RankGroup&) = delete;
 
   int ranks() const { return options_.spec.ranks; }
+  // Address at which machines join, with the port that was bound; "" if none do.
+  const std::string& address() const { return address_; }
 
   // Returns true if crout-rank was built with the method. Machines that join must have all methods.
   bool HasMethod(absl::string_view name);
@@ -133,6 +135,7 @@ class RankGroup final : private RankEvents {
 
   const RankGroupOptions options_;
   const SharedArena& arena_;
+  std::string address_;
   const std::string name_;                  // for messages and the log: "group:big"
   std::unique_ptr<RankGate> gate_;          // null: the ranks use a Unix socket
   std::unique_ptr<RankLauncher> launcher_;  // used by the watching thread

@@ -120,8 +120,10 @@ absl::StatusOr<std::unique_ptr<RankListener>> RankListener::Start(const std::str
   std::unique_ptr<RankListener> listener(new RankListener);
   listener->service_ = std::make_unique<Service>(service);
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, service.gate == nullptr ? grpc::InsecureServerCredentials()
-                                                            : service.gate->credentials());
+  builder.AddListeningPort(
+      address,
+      service.gate == nullptr ? grpc::InsecureServerCredentials() : service.gate->credentials(),
+      &listener->port_);
   builder.RegisterService(listener->service_.get());
   // Two daemons on one port would share its agents.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);

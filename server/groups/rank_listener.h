@@ -4,6 +4,7 @@
 #ifndef CROUT_SERVER_GROUPS_RANK_LISTENER_H_
 #define CROUT_SERVER_GROUPS_RANK_LISTENER_H_
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <string>
@@ -34,10 +35,13 @@ class MessageStream {
   MessageStream(const MessageStream&) = delete;  // It owns a thread.
   MessageStream& operator=(const MessageStream&) = delete;
 
-  // Sends a message. Does nothing after the stream has ended, which the events report.
+  // Sends a message. Does nothing after the stream has ended, which the events report. Ends the
+  // stream of a peer that does not read.
   void Write(Out message) {
+    constexpr size_t kMostWaiting = 1000;
     MutexLock lock(&mutex_);
     if (context_ == nullptr) return;
+    if (messages_.size() >= kMostWaiting) return context_->TryCancel();
     messages_.push_back(std::move(message));
     changed_.Signal();
   }
@@ -117,6 +121,9 @@ class RankListener {
   // Ends all streams and waits for their last events.
   ~RankListener();
 
+  // The port that was bound; 1 for a Unix socket.
+  int port() const { return port_; }
+
  private:
   class Service;
 
@@ -124,6 +131,7 @@ class RankListener {
 
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
 };
 
 }  // namespace crout

@@ -339,12 +339,12 @@ TEST_F(RefusalTest, RefusesMemoryOutsideOfJobs) {
 
 TEST(GroupEndTest, EndOfTheDaemonEndsItsRanks) {
   if (FindHelperProgram("crout-rank").empty()) GTEST_SKIP() << "crout-rank is not built";
-  const std::string address = "127.0.0.1:50053";
   ASSERT_OK_AND_ASSIGN(
       std::unique_ptr<GroupDevice> device,
-      MakeGroupDevice({.name = "end", .ranks = 2, .join = address}, host::MakeExecutor(1)));
-  const ChildProcess agent({FindHelperProgram("crout-rank"), absl::StrCat("--join=", address),
-                            "--group=end", "--ranks=2", "--network=127.0.0.0/8"});
+      MakeGroupDevice({.name = "end", .ranks = 2, .join = "127.0.0.1:0"}, host::MakeExecutor(1)));
+  const ChildProcess agent({FindHelperProgram("crout-rank"),
+                            absl::StrCat("--join=", device->group().address()), "--group=end",
+                            "--ranks=2", "--network=127.0.0.0/8"});
   std::vector<pid_t> pids;
   ASSERT_TRUE(Eventually([&] { return !(pids = device->group().pids()).empty(); }));
   device.reset();
