@@ -4,17 +4,16 @@
 #ifndef CROUT_RANK_ENGINE_H_
 #define CROUT_RANK_ENGINE_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "crout/rank/v1/rank_service.pb.h"
+#include "rank/memory.h"
 
 namespace crout::rank {
 
 // All ranks call the same functions in the same order, with the same arguments, on the thread that
-// started MPI. Matrices of jobs lie in the group's shared memory.
+// started MPI.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -26,7 +25,7 @@ class Engine {
   // Runs an accepted job and fills the result's fields except the first two. Throws
   // std::invalid_argument if a field is out of range, before the ranks exchange any message: then
   // all ranks throw.
-  virtual void Run(std::span<std::byte> memory, const v1::Job& job, v1::Result* result) = 0;
+  virtual void Run(GroupMemory& memory, const v1::Job& job, v1::Result* result) = 0;
   // Frees a factor that the ranks keep. Does nothing if there is none.
   virtual void Forget(uint64_t /*factor*/) {}
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Names that the daemon and the ranks that it starts share.
+// Names that the daemon, an agent and the ranks that they start share.
 #ifndef CROUT_RANK_JOIN_ENVIRONMENT_H_
 #define CROUT_RANK_JOIN_ENVIRONMENT_H_
 
@@ -8,6 +8,11 @@ namespace crout::rank {
 
 // Environment variable with the secret of the formation. A command line would show it to all users.
 inline constexpr char kTokenVariable[] = "CROUT_RANK_TOKEN";
+
+// Environment variables that an agent sets for its processes: arguments, a line each, which the
+// ranks read instead of theirs; and the path of the socket to which kRelayOption sends.
+inline constexpr char kArgumentsVariable[] = "CROUT_RANK_ARGUMENTS";
+inline constexpr char kRelayVariable[] = "CROUT_RANK_RELAY";
 
 // Descriptor of the group's shared memory in the process that starts the ranks, their parent.
 // mpirun closes it in the ranks, which open it below /proc. They cannot open the daemon's

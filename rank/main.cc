@@ -1,41 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// crout-rank: one process of a group. MPI starts all ranks of a group; each joins the daemon, and
-// exits when the daemon, or the process that started it, ends.
-#include <fcntl.h>
-#include <grpcpp/grpcpp.h>
+// crout-rank: one process of a group, or the agent of a machine that runs such processes. MPI
+// starts all ranks of a group; each joins the daemon, and exits when the daemon, or the process
+// that started it, ends.
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <queue>
-#include <span>
+#include <sstream>
+#include <stdexcept>
 #include <string>
-#include <string_view>
-#include <system_error>
-#include <thread>
 #include <utility>
+#include <vector>
 
-#include "crout/rank/v1/rank_service.grpc.pb.h"
 #include "crout_version.h"
+#include "rank/agent.h"
+#include "rank/command_line.h"
+#include "rank/connection.h"
+#include "rank/daemon_stream.h"
 #include "rank/grid_context.h"
 #include "rank/join_environment.h"
-#include "rank/start.h"
+#include "rank/open_mpi.h"
+#include "rank/remote_memory.h"
+#include "rank/shared_memory.h"
 #include "rank/work.h"
 
 namespace crout::rank {
@@ -50,121 +45,19 @@ constexpr int kBadUsage = 2;  // a wrong command line, environment or welcome
   std::_Exit(code);
 }
 
-// The stream to the daemon. Ends the process when the stream ends.
-class DaemonStream {
- public:
-  DaemonStream(const std::string& address, const v1::Hello& hello)
-      : stub_(v1::RankService::NewStub(
-            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))),
-        stream_(stub_->Join(&context_)) {
-    v1::RankMessage message;
-    *message.mutable_hello() = hello;
-    Write(message);
-    reader_ = std::thread([this] { ReadAll(); });
-    heart_ = std::thread([this] { Beat(); });
-  }
-  DaemonStream(const DaemonStream&) = delete;  // Its threads run until the process ends.
-  DaemonStream& operator=(const DaemonStream&) = delete;
+using RankStream = DaemonStream<v1::RankMessage, v1::GroupMessage>;
 
-  void Write(const v1::RankMessage& message) {
-    const std::lock_guard lock(write_mutex_);
-    // After a failed write the reader receives the status and ends the process.
-    stream_->Write(message);
+v1::GroupMessage AwaitMessage(RankStream& stream) {
+  while (true) {
+    // The end of the stream ends the process.
+    if (auto message = stream.Next(std::chrono::hours(1))) return *std::move(message);
   }
-
-  // Returns the next message from the daemon.
-  v1::GroupMessage Next() {
-    std::unique_lock lock(mutex_);
-    arrived_.wait(lock, [this] { return !messages_.empty(); });
-    v1::GroupMessage message = std::move(messages_.front());
-    messages_.pop();
-    return message;
-  }
-
- private:
-  void ReadAll() {
-    v1::GroupMessage message;
-    while (stream_->Read(&message)) {
-      const std::lock_guard lock(mutex_);
-      messages_.push(std::move(message));
-      arrived_.notify_one();
-    }
-    Exit(kLeft, "the daemon ended the stream: " + stream_->Finish().error_message());
-  }
-
-  void Beat() {
-    v1::RankMessage message;
-    message.mutable_heartbeat();
-    while (true) {
-      Write(message);
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-    }
-  }
-
-  grpc::ClientContext context_;
-  std::unique_ptr<v1::RankService::Stub> stub_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::RankMessage, v1::GroupMessage>> stream_;
-  std::mutex write_mutex_;
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::queue<v1::GroupMessage> messages_;
-  std::thread reader_;
-  std::thread heart_;
-};
-
-// Maps the group's memory of `bytes` bytes.
-std::span<std::byte> MapMemory(uint64_t bytes) {
-  const std::string path =
-      "/proc/" + std::to_string(getppid()) + "/fd/" + std::to_string(kMemoryDescriptor);
-  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  struct stat state;
-  if (file < 0 || fstat(file, &state) != 0) {
-    Exit(kBadUsage, "cannot open the group's memory, " + path + ": " + strerror(errno));
-  }
-  if (!S_ISREG(state.st_mode) || static_cast<uint64_t>(state.st_size) != bytes) {
-    Exit(kBadUsage, path + " is not the group's memory of " + std::to_string(bytes) + " bytes");
-  }
-  void* const data =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-  if (data == MAP_FAILED) {
-    Exit(kBadUsage, "cannot map the group's memory: " + std::string(strerror(errno)));
-  }
-  close(file);
-  return {static_cast<std::byte*>(data), bytes};
 }
 
-struct CommandLine {
-  std::string join;  // address of the daemon
-  int start = 0;     // number of ranks to start; 0: join as one rank
-};
-
-std::optional<CommandLine> Parse(int argc, char** argv) {
-  CommandLine line;
-  for (int i = 1; i < argc; ++i) {
-    std::string_view argument = argv[i];
-    const auto consume = [&argument](std::string_view flag) {
-      if (!argument.starts_with(flag)) return false;
-      argument.remove_prefix(flag.size());
-      return true;
-    };
-    if (consume("--join=")) {
-      line.join = argument;
-    } else if (consume("--start=")) {
-      const auto [end, error] =
-          std::from_chars(argument.data(), argument.data() + argument.size(), line.start);
-      const bool whole = error == std::errc() && end == argument.data() + argument.size();
-      if (!whole || line.start < 1) return std::nullopt;
-    } else {
-      return std::nullopt;
-    }
-  }
-  if (line.join.empty()) return std::nullopt;
-  return line;
-}
-
-[[noreturn]] void RunRank(const std::string& address, const std::string& token) {
+[[noreturn]] void RunRank(const CommandLine& line, const std::string& token) {
   const GridContext grid;
-  v1::Hello hello;
+  v1::RankMessage first;
+  v1::Hello& hello = *first.mutable_hello();
   hello.set_version(CROUT_VERSION "-" CROUT_COMMIT);
   hello.set_token(token);
   hello.set_rank(grid.rank());
@@ -172,40 +65,64 @@ std::optional<CommandLine> Parse(int argc, char** argv) {
   hello.set_pid(getpid());
   Worker worker(grid);
   for (const std::string& method : worker.methods()) hello.add_methods(method);
-  DaemonStream stream(address, hello);
-  const v1::GroupMessage first = stream.Next();
-  if (!first.has_welcome()) Exit(kBadUsage, "the daemon's first message is not a welcome");
-  const std::span<std::byte> memory = MapMemory(first.welcome().memory_bytes());
+  Connection connection(line);
+  RankStream stream(connection, &v1::RankService::Stub::Join, first,
+                    [](const grpc::Status& status) {
+                      Exit(kLeft, "the daemon ended the stream: " + status.error_message());
+                    });
+  const v1::GroupMessage welcome = AwaitMessage(stream);
+  if (!welcome.has_welcome()) Exit(kBadUsage, "the daemon's first message is not a welcome");
+  std::unique_ptr<GroupMemory> memory;
+  if (const uint64_t bytes = welcome.welcome().memory_bytes(); bytes > 0) {
+    memory = SharedMemory::Map(bytes);
+  } else {
+    memory = std::make_unique<RemoteMemory>(connection, token,
+                                            [](const std::string& reason) { Exit(kLeft, reason); });
+  }
   while (true) {
-    const v1::GroupMessage message = stream.Next();
+    const v1::GroupMessage message = AwaitMessage(stream);
     if (message.has_forget()) {
       worker.Forget(message.forget().factor());
       continue;
     }
     if (!message.has_job()) Exit(kBadUsage, "the daemon sent an unknown message");
     v1::RankMessage reply;
-    *reply.mutable_result() = worker.Run(memory, message.job());
+    *reply.mutable_result() = worker.Run(*memory, message.job());
     stream.Write(reply);
   }
 }
 
-int Main(int argc, char** argv) {
-  // The process that starts this one may have ended before the signal was set.
-  const pid_t parent = getppid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // remains set in mpirun, which Start() executes
-  if (getppid() != parent) return kLeft;
+// Returns the arguments of this process, or those that its agent has for it.
+std::vector<std::string> ArgumentsOf(int argc, char** argv) {
+  const char* const from_agent = std::getenv(kArgumentsVariable);
+  if (from_agent == nullptr) return {argv + 1, argv + argc};
+  std::vector<std::string> arguments;
+  std::istringstream lines(from_agent);
+  for (std::string argument; std::getline(lines, argument);) arguments.push_back(argument);
+  return arguments;
+}
 
-  const std::optional<CommandLine> line = Parse(argc, argv);
+int Main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == kRelayOption) return Relay({argv + 2, argv + argc});
+
+  const std::optional<CommandLine> line = ParseCommandLine(ArgumentsOf(argc, argv));
   const char* const token = std::getenv(kTokenVariable);
-  if (!line || token == nullptr) {
+  if (!line || (token == nullptr && line->group.empty())) {
     std::fprintf(stderr,
-                 "usage: crout-rank [--start=RANKS] --join=ADDRESS, with %s set to the group's "
-                 "token. croutd --group starts it\n",
-                 kTokenVariable);
+                 "usage: crout-rank --join=HOST:PORT --group=NAME [--ranks=N] [--network=CIDR]\n"
+                 "         [--tls [--ca=FILE] [--cert=FILE --key=FILE]] [--token-file=FILE]\n"
+                 "Runs N ranks of the group NAME of a croutd that has --group=NAME=join:...\n");
     return kBadUsage;
   }
-  if (line->start == 0) RunRank(line->join, token);
-  Start(line->start, std::filesystem::read_symlink("/proc/self/exe"), line->join);
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  if (token == nullptr) return RunAgent(*line, program);
+
+  // The process that starts this one may have ended before the signal was set.
+  const pid_t parent = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // remains set in mpirun, which ExecuteMpirun() executes
+  if (getppid() != parent) return kLeft;
+  if (line->start == 0) RunRank(*line, token);
+  ExecuteMpirun(line->start, program, line->join);
   Exit(kBadUsage, "cannot execute mpirun: " + std::string(strerror(errno)) +
                       ". Install Open MPI (Debian: openmpi-bin)");
 }
@@ -213,4 +130,10 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace crout::rank
 
-int main(int argc, char** argv) { return crout::rank::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return crout::rank::Main(argc, argv);
+  } catch (const std::runtime_error& error) {
+    crout::rank::Exit(crout::rank::kBadUsage, error.what());
+  }
+}

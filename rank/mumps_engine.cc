@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "rank/layout.h"
+#include "rank/memory.h"
 #include "rank/mumps.h"
-#include "rank/shared_memory.h"
 
 namespace crout::rank {
 namespace {
@@ -21,18 +21,18 @@ namespace {
 class Factor {
  public:
   virtual ~Factor() = default;
-  virtual void Solve(const GridContext& grid, std::span<std::byte> memory,
-                     const v1::SparseSolve& job, v1::Result* result) = 0;
+  virtual void Solve(const GridContext& grid, GroupMemory& memory, const v1::SparseSolve& job,
+                     v1::Result* result) = 0;
 };
 
 template <class T>
 class TypedFactor final : public Factor {
  public:
   // Throws before MUMPS is called if the job is invalid.
-  TypedFactor(const GridContext& grid, std::span<std::byte> memory, const v1::SparseFactor& job)
+  TypedFactor(const GridContext& grid, GroupMemory& memory, const v1::SparseFactor& job)
       : dtype_(job.dtype()), order_(job.order()), matrix_(memory, job) {
     Configure(job.rank_megabytes());
-    if (grid.rank() == 0) Describe();
+    if (grid.rank() == 0) Describe(memory);
   }
 
   // Returns true if the factor is usable.
@@ -45,18 +45,20 @@ class TypedFactor final : public Factor {
     return made;
   }
 
-  void Solve(const GridContext& grid, std::span<std::byte> memory, const v1::SparseSolve& job,
+  void Solve(const GridContext& grid, GroupMemory& memory, const v1::SparseSolve& job,
              v1::Result* result) override {
-    const SharedMatrix<T> b(memory, job.b());
-    if (b.rows != order_ || job.b().dtype() != dtype_) {
+    const v1::Part b = MatrixPart(job.b(), sizeof(T));
+    memory.Check(b);
+    if (b.rows() != order_ || job.b().dtype() != dtype_) {
       Refuse("the shapes or types of factor and columns differ");
     }
     mumps_.Control(9) = job.transposed() ? 0 : 1;
     auto& parameters = mumps_.parameters();
-    parameters.nrhs = static_cast<int>(b.cols);
-    parameters.lrhs = static_cast<int>(b.ld);
-    if (grid.rank() == 0) parameters.rhs = reinterpret_cast<Value*>(b.data);
+    parameters.nrhs = static_cast<int>(b.cols());
+    parameters.lrhs = static_cast<int>(b.ld());
+    if (grid.rank() == 0) parameters.rhs = static_cast<Value*>(memory.Load(b));
     mumps_.Run(kMumpsSolve);
+    if (grid.rank() == 0) memory.Store(b);
     parameters.rhs = nullptr;
     result->set_info(mumps_.info(1));
     result->set_detail(mumps_.info(2));
@@ -65,14 +67,15 @@ class TypedFactor final : public Factor {
  private:
   using Value = typename Mumps<T>::Value;
 
-  // Entries of the matrix, in the shared memory.
+  // Entries of the matrix.
   struct Matrix {
-    Matrix(std::span<std::byte> memory, const v1::SparseFactor& job)
+    Matrix(GroupMemory& memory, const v1::SparseFactor& job)
         : entries(job.entries()),
-          rows(ArrayAt<int>(memory, job.rows(), entries)),
-          columns(ArrayAt<int>(memory, job.columns(), entries)),
-          values(ArrayAt<Value>(memory, job.values(), entries)) {
-      if (job.order() < 1 || job.order() > INT32_MAX || entries < 1 || job.rank_megabytes() < 1) {
+          rows(ArrayPart(job.rows(), sizeof(int), entries)),
+          columns(ArrayPart(job.columns(), sizeof(int), entries)),
+          values(ArrayPart(job.values(), sizeof(T), entries)) {
+      for (const v1::Part* part : {&rows, &columns, &values}) memory.Check(*part);
+      if (job.order() < 1 || job.order() > INT32_MAX || job.rank_megabytes() < 1) {
         Refuse("a sparse matrix has order " + std::to_string(job.order()) + ", " +
                std::to_string(entries) + " entries and " + std::to_string(job.rank_megabytes()) +
                " megabytes");
@@ -80,9 +83,9 @@ class TypedFactor final : public Factor {
     }
 
     int64_t entries;
-    int* rows;
-    int* columns;
-    Value* values;
+    v1::Part rows;
+    v1::Part columns;
+    v1::Part values;
   };
 
   void Configure(int megabytes) {
@@ -95,15 +98,16 @@ class TypedFactor final : public Factor {
     mumps_.Control(33) = 1;  // determinant
   }
 
-  void Describe() {
+  void Describe(GroupMemory& memory) {
     order_of_pivots_.resize(order_);
     std::iota(order_of_pivots_.begin(), order_of_pivots_.end(), 1);
     auto& parameters = mumps_.parameters();
     parameters.n = static_cast<int>(order_);
     parameters.nnz = matrix_.entries;
-    parameters.irn = matrix_.rows;
-    parameters.jcn = matrix_.columns;
-    parameters.a = matrix_.values;
+    // Used by Make() only, in the same job.
+    parameters.irn = static_cast<int*>(memory.Load(matrix_.rows));
+    parameters.jcn = static_cast<int*>(memory.Load(matrix_.columns));
+    parameters.a = static_cast<Value*>(memory.Load(matrix_.values));
     parameters.perm_in = order_of_pivots_.data();
   }
 
@@ -150,7 +154,7 @@ class MumpsEngine final : public Engine {
     return job.has_sparse_factor() || job.has_sparse_solve();
   }
 
-  void Run(std::span<std::byte> memory, const v1::Job& job, v1::Result* result) override {
+  void Run(GroupMemory& memory, const v1::Job& job, v1::Result* result) override {
     if (job.has_sparse_factor()) {
       Make(memory, job.sparse_factor(), result);
     } else {
@@ -166,7 +170,7 @@ class MumpsEngine final : public Engine {
   }
 
  private:
-  void Make(std::span<std::byte> memory, const v1::SparseFactor& job, v1::Result* result) {
+  void Make(GroupMemory& memory, const v1::SparseFactor& job, v1::Result* result) {
     if (factors_.contains(job.factor())) return;
     DispatchType(job.dtype(), [&]<class T>(ElementType<T>) {
       auto factor = std::make_unique<TypedFactor<T>>(grid_, memory, job);
@@ -176,7 +180,7 @@ class MumpsEngine final : public Engine {
     });
   }
 
-  void Solve(std::span<std::byte> memory, const v1::SparseSolve& job, v1::Result* result) {
+  void Solve(GroupMemory& memory, const v1::SparseSolve& job, v1::Result* result) {
     const auto found = factors_.find(job.factor());
     if (found == factors_.end()) {
       result->set_no_factor(true);

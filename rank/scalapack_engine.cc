@@ -4,34 +4,36 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "rank/layout.h"
+#include "rank/memory.h"
 #include "rank/scalapack.h"
-#include "rank/shared_memory.h"
 
 namespace crout::rank {
 namespace {
 
-// This rank's blocks of a matrix, in its part of the workspace.
+// This rank's blocks of a matrix.
 template <class T>
 class LocalBlocks {
  public:
-  LocalBlocks(const GridContext& grid, int64_t rows, int64_t cols, std::span<std::byte>* workspace)
-      : grid_(grid),
-        rows_(Local(rows, grid.row(), grid.rows())),
-        cols_(Local(cols, grid.col(), grid.cols())),
+  // The blocks of all ranks follow each other in the workspace, from `*used` on.
+  LocalBlocks(const GridContext& grid, GroupMemory& memory, const v1::Matrix& matrix,
+              const v1::Range& workspace, uint64_t* used)
+      : memory_(memory),
+        part_(PartOf(grid, matrix)),
+        rows_(Local(matrix.rows(), grid.row(), grid.rows())),
+        cols_(Local(matrix.cols(), grid.col(), grid.cols())),
         ld_(std::max(1, rows_)) {
-    const int64_t part = LocalBytes(grid.grid(), rows, cols, sizeof(T));
-    const auto all = static_cast<uint64_t>(part) * grid.ranks();
-    if (workspace->size() < all) Refuse("the workspace is too small");
+    memory.Check(part_);
     if (static_cast<int64_t>(ld_) * cols_ > kMostLocalElements) Refuse("the matrix is too large");
-    data_ = reinterpret_cast<T*>(workspace->data() + part * grid.rank());
-    *workspace = workspace->subspan(all);
-    const int m = static_cast<int>(rows);
-    const int n = static_cast<int>(cols);
+    const int64_t bytes = LocalBytes(grid.grid(), matrix.rows(), matrix.cols(), sizeof(T));
+    if (workspace.bytes() < *used + bytes * grid.ranks()) Refuse("the workspace is too small");
+    data_ = static_cast<T*>(memory.Blocks(workspace, *used + bytes * grid.rank(), bytes));
+    *used += bytes * grid.ranks();
+    const int m = static_cast<int>(matrix.rows());
+    const int n = static_cast<int>(matrix.cols());
     const int block = kBlock;
     const int zero = 0;
     const int context = grid.context();
@@ -44,15 +46,9 @@ class LocalBlocks {
   const int* descriptor() const { return descriptor_; }
   int rows() const { return rows_; }
 
-  // Returns the global index of a local row.
-  int64_t GlobalRow(int64_t local) const { return Global(local, grid_.row(), grid_.rows()); }
-
-  void CopyFrom(const SharedMatrix<T>& from) const {
-    ForEachRun(from, [](T* local, T* shared, int64_t count) { Copy(shared, local, count); });
-  }
-  void CopyTo(const SharedMatrix<T>& to) const {
-    ForEachRun(to, [](T* local, T* shared, int64_t count) { Copy(local, shared, count); });
-  }
+  void Read() const { memory_.Read(part_, data_); }
+  // A rank writes only its own blocks, which no other rank reads.
+  void Write() const { memory_.Write(part_, data_); }
 
  private:
   static int Local(int64_t count, int process, int processes) {
@@ -61,25 +57,17 @@ class LocalBlocks {
     const int zero = 0;
     return numroc_(&n, &block, &process, &zero, &processes);
   }
-  static int64_t Global(int64_t local, int process, int processes) {
-    return (local / kBlock * processes + process) * kBlock + local % kBlock;
-  }
-  static void Copy(const T* from, T* to, int64_t count) {
-    std::memcpy(to, from, count * sizeof(T));
-  }
-
-  // Calls f(local elements, shared elements, count) for each run of rows of each local column.
-  template <class F>
-  void ForEachRun(const SharedMatrix<T>& shared, F f) const {
-    for (int64_t j = 0; j < cols_; ++j) {
-      T* const column = shared.data + Global(j, grid_.col(), grid_.cols()) * shared.ld;
-      for (int64_t i = 0; i < rows_; i += kBlock) {
-        f(data_ + j * ld_ + i, column + GlobalRow(i), std::min(kBlock, rows_ - i));
-      }
-    }
+  static v1::Part PartOf(const GridContext& grid, const v1::Matrix& matrix) {
+    v1::Part part = MatrixPart(matrix, sizeof(T));
+    part.set_grid_rows(grid.rows());
+    part.set_grid_cols(grid.cols());
+    part.set_grid_row(grid.row());
+    part.set_grid_col(grid.col());
+    return part;
   }
 
-  const GridContext& grid_;
+  GroupMemory& memory_;
+  const v1::Part part_;
   const int rows_;
   const int cols_;
   const int ld_;
@@ -87,23 +75,32 @@ class LocalBlocks {
   int descriptor_[9] = {};
 };
 
+// Describes the pivots of this rank's rows of a matrix of order n.
+v1::Part PivotPart(const GridContext& grid, GroupMemory& memory, const v1::Range& ipiv, int64_t n) {
+  v1::Part part = ArrayPart(ipiv, sizeof(int64_t), n);
+  part.set_grid_rows(grid.rows());
+  part.set_grid_row(grid.row());
+  memory.Check(part);
+  return part;
+}
+
 template <class T>
-int64_t RunFactor(const GridContext& grid, std::span<std::byte> memory, const v1::Factor& job) {
-  const SharedMatrix<T> a(memory, job.a());
-  if (a.rows != a.cols) Refuse("the matrix is not square");
-  int64_t* const ipiv = ArrayAt<int64_t>(memory, job.ipiv(), a.rows);
-  std::span<std::byte> workspace = At(memory, job.workspace());
-  const LocalBlocks<T> local(grid, a.rows, a.cols, &workspace);
+int64_t RunFactor(const GridContext& grid, GroupMemory& memory, const v1::Factor& job) {
+  const v1::Matrix& a = job.a();
+  if (a.rows() != a.cols()) Refuse("the matrix is not square");
+  uint64_t used = 0;
+  const LocalBlocks<T> local(grid, memory, a, job.workspace(), &used);
+  const v1::Part pivots_part = PivotPart(grid, memory, job.ipiv(), a.rows());
   std::vector<int> pivots(local.rows() + kBlock);
-  local.CopyFrom(a);
+  local.Read();
   int info = 0;
-  Getrf(static_cast<int>(a.rows), local.data(), local.descriptor(), pivots.data(), &info);
+  Getrf(static_cast<int>(a.rows()), local.data(), local.descriptor(), pivots.data(), &info);
   grid.FinishSends();
   if (info < 0) Refuse("pXgetrf refused argument " + std::to_string(-info));
-  // A rank writes only its own blocks, which no other rank reads.
-  local.CopyTo(a);
+  local.Write();
   if (grid.col() == 0) {
-    for (int64_t i = 0; i < local.rows(); ++i) ipiv[local.GlobalRow(i)] = pivots[i];
+    const std::vector<int64_t> ipiv(pivots.begin(), pivots.begin() + local.rows());
+    memory.Write(pivots_part, ipiv.data());
   }
   return info;
 }
@@ -122,26 +119,30 @@ char LetterOf(v1::Op op) {
 }
 
 template <class T>
-void RunSolve(const GridContext& grid, std::span<std::byte> memory, const v1::Solve& job) {
-  const SharedMatrix<T> lu(memory, job.lu());
-  const SharedMatrix<T> b(memory, job.b());
-  if (lu.rows != lu.cols || b.rows != lu.rows) Refuse("the shapes of factor and columns differ");
-  if (job.b().dtype() != job.lu().dtype()) Refuse("the types of factor and columns differ");
+void RunSolve(const GridContext& grid, GroupMemory& memory, const v1::Solve& job) {
+  const v1::Matrix& lu = job.lu();
+  const v1::Matrix& b = job.b();
+  if (lu.rows() != lu.cols() || b.rows() != lu.rows()) {
+    Refuse("the shapes of factor and columns differ");
+  }
+  if (b.dtype() != lu.dtype()) Refuse("the types of factor and columns differ");
   const char op = LetterOf(job.op());
-  const int64_t* const ipiv = ArrayAt<int64_t>(memory, job.ipiv(), lu.rows);
-  std::span<std::byte> workspace = At(memory, job.workspace());
-  const LocalBlocks<T> local(grid, lu.rows, lu.cols, &workspace);
-  const LocalBlocks<T> columns(grid, b.rows, b.cols, &workspace);
+  uint64_t used = 0;
+  const LocalBlocks<T> local(grid, memory, lu, job.workspace(), &used);
+  const LocalBlocks<T> columns(grid, memory, b, job.workspace(), &used);
+  const v1::Part pivots_part = PivotPart(grid, memory, job.ipiv(), lu.rows());
+  std::vector<int64_t> ipiv(local.rows());
+  memory.Read(pivots_part, ipiv.data());
   std::vector<int> pivots(local.rows() + kBlock);
-  for (int64_t i = 0; i < local.rows(); ++i) pivots[i] = static_cast<int>(ipiv[local.GlobalRow(i)]);
-  local.CopyFrom(lu);
-  columns.CopyFrom(b);
+  std::ranges::transform(ipiv, pivots.begin(), [](int64_t row) { return static_cast<int>(row); });
+  local.Read();
+  columns.Read();
   int info = 0;
-  Getrs(op, static_cast<int>(lu.rows), static_cast<int>(b.cols), local.data(), local.descriptor(),
-        pivots.data(), columns.data(), columns.descriptor(), &info);
+  Getrs(op, static_cast<int>(lu.rows()), static_cast<int>(b.cols()), local.data(),
+        local.descriptor(), pivots.data(), columns.data(), columns.descriptor(), &info);
   grid.FinishSends();
   if (info != 0) Refuse("pXgetrs refused argument " + std::to_string(-info));
-  columns.CopyTo(b);
+  columns.Write();
 }
 
 class ScalapackEngine final : public Engine {
@@ -151,7 +152,7 @@ class ScalapackEngine final : public Engine {
   std::string method() const override { return "scalapack"; }
   bool Accepts(const v1::Job& job) const override { return job.has_factor() || job.has_solve(); }
 
-  void Run(std::span<std::byte> memory, const v1::Job& job, v1::Result* result) override {
+  void Run(GroupMemory& memory, const v1::Job& job, v1::Result* result) override {
     if (job.has_factor()) {
       result->set_info(DispatchType(job.factor().a().dtype(), [&]<class T>(ElementType<T>) {
         return RunFactor<T>(grid_, memory, job.factor());

@@ -2,6 +2,7 @@
 
 #include "rank/work.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "rank/mumps_engine.h"
@@ -20,19 +21,22 @@ std::vector<std::string> Worker::methods() const {
   return methods;
 }
 
-v1::Result Worker::Run(std::span<std::byte> memory, const v1::Job& job) {
+v1::Result Worker::Run(GroupMemory& memory, const v1::Job& job) {
   v1::Result result;
   result.set_job(job.id());
-  try {
-    for (const auto& engine : engines_) {
-      if (!engine->Accepts(job)) continue;
-      engine->Run(memory, job, &result);
-      return result;
-    }
+  memory.Begin(job.id());
+  const auto engine = std::ranges::find_if(
+      engines_, [&job](const auto& candidate) { return candidate->Accepts(job); });
+  if (engine == engines_.end()) {
     result.set_error("the job is for no engine of this rank");
-  } catch (const std::invalid_argument& error) {
-    result.set_error(error.what());
+  } else {
+    try {
+      (*engine)->Run(memory, job, &result);
+    } catch (const std::invalid_argument& error) {
+      result.set_error(error.what());
+    }
   }
+  memory.End();
   return result;
 }
 

@@ -4,16 +4,15 @@
 #ifndef CROUT_RANK_WORK_H_
 #define CROUT_RANK_WORK_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "crout/rank/v1/rank_service.pb.h"
 #include "rank/engine.h"
 #include "rank/grid_context.h"
+#include "rank/memory.h"
 
 namespace crout::rank {
 
@@ -27,7 +26,7 @@ class Worker {
   std::vector<std::string> methods() const;
   // Runs `job` on the matrices in `memory`. Returns the result with an error if a field is out of
   // range, before the ranks exchange any message: then all ranks return an error.
-  v1::Result Run(std::span<std::byte> memory, const v1::Job& job);
+  v1::Result Run(GroupMemory& memory, const v1::Job& job);
   // Frees a factor that the ranks keep. Does nothing if there is none.
   void Forget(uint64_t factor);
 

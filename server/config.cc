@@ -89,6 +89,10 @@ void CheckListeners(const Config& config) {
         "loopback address");
   }
   if (status.ok() && !config.insecure) status = CheckExposure(config.listen, config.tls);
+  for (const GroupSpec& group : config.groups) {
+    if (!status.ok() || config.insecure || group.join.empty()) continue;
+    status = CheckExposure({group.join}, config.tls, "--group");
+  }
   for (const auto& [flag, access] : {std::pair("--health", config.health),
                                      {"--reflection", config.reflection},
                                      {"--metrics-access", config.page_access}}) {

@@ -43,7 +43,7 @@ struct Config {
   std::string metrics_listen = "127.0.0.1:9464";
   // "auto" (every GPU, or the host if there is no GPU), "host", "cuda", or "cuda:0", "cuda:1", ...
   std::vector<std::string> devices = {"auto"};
-  std::vector<GroupSpec> groups;  // groups of ranks that the daemon starts
+  std::vector<GroupSpec> groups;  // groups of ranks
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   CallLogOptions call_log;

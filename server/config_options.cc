@@ -94,10 +94,11 @@ class Options {
         .add_option_function<std::vector<std::string>>(
             "--group", set,
             "Groups of processes that factor large matrices together, separated by commas: "
-            "NAME=host:RANKS starts RANKS processes on this machine as the device group:NAME "
+            "NAME=host:RANKS starts RANKS processes on this machine as the device group:NAME. "
+            "NAME=join:RANKS@HOST:PORT listens for crout-rank --join on other machines "
             "[default: none]")
         ->envname(EnvironmentName("group"))
-        ->type_name("NAME=host:RANKS")
+        ->type_name("NAME=KIND:RANKS")
         ->delimiter(',');
   }
 

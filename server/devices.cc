@@ -117,7 +117,11 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& c
   const std::shared_ptr<host::Executor> executor = host::MakeExecutor(config.host_threads);
   if (selection.host) devices.push_back(host::MakeDevice({.executor = executor}));
   for (const GroupSpec& group : config.groups) {
-    CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), MakeGroupDevice(group, executor));
+    CROUT_ASSIGN_OR_RETURN(devices.emplace_back(),
+                           MakeGroupDevice(group, executor,
+                                           {.tls = config.tls,
+                                            .identities_file = config.identities_file,
+                                            .signed_tokens = config.signed_tokens}));
   }
   return devices;
 }

@@ -35,10 +35,11 @@ enum class Role : uint8_t {
   kSolve,    // use existing factors
   kFactor,   // make, replace and release factors; includes kSolve
   kMetrics,  // read the metrics
+  kRank,     // join a group of ranks
   kAdmin,    // everything, including the status page
 };
-inline constexpr std::array<std::string_view, 4> kRoleNames = {"solve", "factor", "metrics",
-                                                               "admin"};
+inline constexpr std::array<std::string_view, 5> kRoleNames = {"solve", "factor", "metrics",
+                                                               "rank", "admin"};
 using Roles = std::bitset<kRoleNames.size()>;
 
 // Returns true if `text` is a valid name of a tenant or identity: 1 to 64 characters of
@@ -147,7 +148,7 @@ class Identities {
 //
 // Parses the text of such a file. INVALID_ARGUMENT, "line N: ...", for malformed text, for
 // duplicate entries, for an identity without roles, and for an identity without tenants that has a
-// role other than kMetrics.
+// role other than kMetrics and kRank.
 absl::StatusOr<Identities> ParseIdentities(std::string_view text);
 
 }  // namespace crout

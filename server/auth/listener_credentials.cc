@@ -3,11 +3,13 @@
 #include "server/auth/listener_credentials.h"
 
 #include <arpa/inet.h>
+#include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/util/strings.h"
 #include "server/net/listen_address.h"
 
 namespace crout {
@@ -48,12 +50,25 @@ bool IsLoopbackAddress(const std::string& address) {
   return tcp.ok() && IsLoopback(tcp->host);
 }
 
-absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files) {
+std::vector<std::string> VerifiedNames(const grpc::AuthContext* peer) {
+  if (peer == nullptr || !peer->IsPeerAuthenticated()) return {};
+  std::vector<std::string> names;
+  for (const char* property : {GRPC_PEER_SPIFFE_ID_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
+    for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
+      names.emplace_back(name.data(), name.size());
+    }
+    if (!names.empty()) break;
+  }
+  return names;
+}
+
+absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files,
+                           std::string_view flag) {
   if (files.enabled()) return absl::OkStatus();
   for (const std::string& address : addresses) {
     if (absl::StartsWith(address, "unix:") || IsLoopbackAddress(address)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        "--listen: ", address,
+        ToAbsl(flag), ": ", address,
         " is reachable from other machines without encryption. Set --tls-cert and --tls-key, or "
         "set --insecure if everyone on the network may use the server and read the traffic"));
   }

@@ -4,6 +4,7 @@
 #ifndef CROUT_SERVER_AUTH_LISTENER_CREDENTIALS_H_
 #define CROUT_SERVER_AUTH_LISTENER_CREDENTIALS_H_
 
+#include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
@@ -21,14 +22,19 @@ namespace crout {
 // enabled, returns insecure credentials.
 std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& files);
 
+// Returns the names in the client's certificate if the TLS handshake has verified it: its SPIFFE
+// IDs or, if it has none, its DNS names. `peer`: may be null.
+std::vector<std::string> VerifiedNames(const grpc::AuthContext* peer);
+
 // Returns true if `address`, "host:port", is reachable only from this machine.
 bool IsLoopbackAddress(const std::string& address);
 
 // FAILED_PRECONDITION if one of `addresses` is reachable from other machines without encryption.
 // Without TLS only Unix sockets and loopback addresses are allowed. Host names other than localhost
 // count as remote, even if they resolve to a loopback address. `addresses` must be valid values of
-// --listen.
-absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files);
+// --listen. The message names the setting `flag`.
+absl::Status CheckExposure(const std::vector<std::string>& addresses, const TlsFiles& files,
+                           std::string_view flag = "--listen");
 
 }  // namespace crout
 

@@ -26,6 +26,8 @@ constexpr size_t kArenaShare = 16;
 // Limit on freed memory kept for later jobs, as of the host device.
 constexpr size_t kCachedBytes = size_t{2} << 30;
 constexpr int64_t kTrialOrder = 768;
+// Assumed speed of a rank that has not joined yet.
+constexpr double kRankFlopsPerSecond = 1e10;
 
 // Gives a CachingResource the arena, which it shares with the methods.
 class ArenaBlocks final : public BlockSource {
@@ -64,6 +66,9 @@ class HostGroupDevice final : public GroupDevice {
     return absl::OkStatus();
   }
 
+  // For ranks that may join later.
+  void AssumeSpeed() { speed_.flops_per_second = kRankFlopsPerSecond * info_.ranks; }
+
   const DeviceInfo& info() const override { return info_; }
   // A lost group forms again.
   bool healthy() const override { return true; }
@@ -95,25 +100,27 @@ class HostGroupDevice final : public GroupDevice {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GroupDevice>> MakeGroupDevice(
-    const GroupSpec& spec, std::shared_ptr<host::Executor> executor) {
+    const GroupSpec& spec, std::shared_ptr<host::Executor> executor, const RankSecurity& security) {
   constexpr char kProgram[] = "crout-rank";
+  const bool joined = !spec.join.empty();
   RankGroupOptions options;
-  options.name = absl::StrCat("group:", spec.name);
-  options.program = FindHelperProgram(kProgram);
-  if (options.program.empty()) {
+  options.spec = spec;
+  options.security = security;
+  options.program = joined ? std::string() : FindHelperProgram(kProgram);
+  if (options.program.empty() && !joined) {
     return absl::NotFoundError(absl::StrCat(
-        options.name, " needs the program ", kProgram,
+        "group ", spec.name, " needs the program ", kProgram,
         ", which is not installed. Build Crout with ScaLAPACK and Open MPI (CROUT_SCALAPACK=ON)"));
   }
-  options.ranks = spec.ranks;
   options.threads = std::max(1, executor->budget().total() / spec.ranks);
   CROUT_ASSIGN_OR_RETURN(std::unique_ptr<SharedArena> arena,
                          SharedArena::Create(kArenaShare * host::SystemMemoryBytes()));
   CROUT_ASSIGN_OR_RETURN(std::unique_ptr<RankGroup> group, RankGroup::Start(options, *arena));
   const DeviceInfo info = {
       .kind = DeviceKind::kHost,
-      .name = options.name,
-      .description = absl::StrCat(spec.ranks, " ranks on ", host::ProcessorName()),
+      .name = absl::StrCat("group:", spec.name),
+      .description = joined ? absl::StrCat(spec.ranks, " ranks on machines that join")
+                            : absl::StrCat(spec.ranks, " ranks on ", host::ProcessorName()),
       .memory_bytes = host::SystemMemoryBytes(),
       .parallelism = 1,
       .types = kAllTypes,
@@ -121,7 +128,11 @@ absl::StatusOr<std::unique_ptr<GroupDevice>> MakeGroupDevice(
       .ranks = spec.ranks};
   auto device = std::make_unique<HostGroupDevice>(info, std::move(executor), std::move(arena),
                                                   std::move(group));
-  CROUT_RETURN_IF_ERROR(device->MeasureSpeed());
+  if (joined) {
+    device->AssumeSpeed();
+  } else {
+    CROUT_RETURN_IF_ERROR(device->MeasureSpeed());
+  }
   return device;
 }
 

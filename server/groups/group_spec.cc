@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/util/strings.h"
+#include "server/net/listen_address.h"
 
 namespace crout {
 
@@ -24,10 +25,22 @@ absl::StatusOr<GroupSpec> ParseGroup(std::string_view text) {
                      });
   GroupSpec spec;
   if (named) rest.remove_prefix(equals + 1);
-  if (!named || !absl::ConsumePrefix(&rest, "host:") || !absl::SimpleAtoi(rest, &spec.ranks) ||
-      spec.ranks < 1 || spec.ranks > GroupSpec::kMostRanks) {
+  bool valid = named;
+  if (absl::ConsumePrefix(&rest, "join:")) {
+    const size_t at = rest.find('@');
+    valid = valid && at != absl::string_view::npos;
+    if (valid) spec.join = std::string(rest.substr(at + 1));
+    valid = valid && ParseHostPort(spec.join).ok();
+    rest = rest.substr(0, at);
+  } else {
+    valid = valid && absl::ConsumePrefix(&rest, "host:");
+  }
+  if (!valid || !absl::SimpleAtoi(rest, &spec.ranks) || spec.ranks < 1 ||
+      spec.ranks > GroupSpec::kMostRanks) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", ToAbsl(text), "' is not NAME=host:RANKS, with a NAME of up to ",
+        absl::StrCat("'", ToAbsl(text),
+                     "' is not NAME=host:RANKS or NAME=join:RANKS@HOST:PORT, "
+                     "with a NAME of up to ",
                      kLongestName, " letters a-z, digits and hyphens, and 1 to ",
                      GroupSpec::kMostRanks, " RANKS, such as big=host:4"));
   }

@@ -11,12 +11,14 @@
 
 namespace crout {
 
-// A group of `ranks` processes on the cores of this machine: "NAME=host:RANKS".
+// A group of `ranks` processes: "NAME=host:RANKS" on the cores of this machine,
+// "NAME=join:RANKS@ADDRESS" on machines that join at ADDRESS.
 struct GroupSpec {
   static constexpr int kMostRanks = 1024;
 
   std::string name;  // its device is "group:NAME"
   int ranks = 1;
+  std::string join = {};  // HOST:PORT at which machines join; "": the ranks run on this machine
 };
 
 // INVALID_ARGUMENT with the expected form.

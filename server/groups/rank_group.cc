@@ -17,11 +17,16 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "crout_version.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/thread.h"
 #include "server/engine/error.h"
+#include "server/groups/local_ranks.h"
+#include "server/groups/machines.h"
+#include "server/groups/rank_folder.h"
+#include "server/net/listen_address.h"
 #include "server/observability/log/log.h"
 
 namespace crout {
@@ -86,19 +91,52 @@ std::string Describe(size_t rank, pid_t pid) {
 
 absl::StatusOr<std::unique_ptr<RankGroup>> RankGroup::Start(const RankGroupOptions& options,
                                                             const SharedArena& arena) {
-  CROUT_ASSIGN_OR_RETURN(RankFolder folder, RankFolder::Create());
-  std::unique_ptr<RankGroup> group(new RankGroup(options, arena, std::move(folder)));
-  CROUT_ASSIGN_OR_RETURN(group->listener_, RankListener::Start(group->folder_.socket(), *group));
+  std::unique_ptr<RankGroup> group(new RankGroup(options, arena));
+  CROUT_RETURN_IF_ERROR(group->Listen());
   group->supervisor_ = StartThread([group = group.get()] { group->Supervise(); });
+  if (group->joined_by_machines()) return group;
   MutexLock lock(&group->mutex_);
   while (group->formations_ == 0 && group->last_loss_.empty()) group->changed_.Wait(&group->mutex_);
   if (group->formations_ > 0) return group;
   return absl::UnavailableError(
-      absl::StrCat("group ", options.name, " cannot be formed: ", group->last_loss_));
+      absl::StrCat("group ", group->name_, " cannot be formed: ", group->last_loss_));
 }
 
-RankGroup::RankGroup(const RankGroupOptions& options, const SharedArena& arena, RankFolder folder)
-    : options_(options), arena_(arena), folder_(std::move(folder)), members_(options.ranks) {}
+RankGroup::RankGroup(const RankGroupOptions& options, const SharedArena& arena)
+    : options_(options),
+      arena_(arena),
+      name_(absl::StrCat("group:", options.spec.name)),
+      memory_(arena),
+      members_(options.spec.ranks) {
+  if (joined_by_machines()) methods_ = {"scalapack", "mumps"};
+}
+
+absl::Status RankGroup::Listen() {
+  if (joined_by_machines()) {
+    CROUT_ASSIGN_OR_RETURN(gate_, RankGate::Create(options_.security));
+    auto machines = std::make_unique<Machines>(options_.spec.name, ranks());
+    const RankService service = {
+        .ranks = this, .agents = machines.get(), .memory = &memory_, .gate = gate_.get()};
+    launcher_ = std::move(machines);
+    CROUT_ASSIGN_OR_RETURN(listener_, RankListener::Start(options_.spec.join, service));
+    address_ = WithPort(options_.spec.join, listener_->port());
+    Log(LogLevel::kInfo, "group_listening",
+        {{"device", name_}, {"address", address_}, {"ranks", ranks()}});
+    return absl::OkStatus();
+  }
+  CROUT_ASSIGN_OR_RETURN(RankFolder folder, RankFolder::Create());
+  auto ranks = std::make_unique<LocalRanks>(name_, std::move(folder),
+                                            RankStart{.program = options_.program,
+                                                      .ranks = options_.spec.ranks,
+                                                      .threads = options_.threads,
+                                                      .memory = arena_.file(),
+                                                      .token = {}});
+  const std::string address = absl::StrCat("unix:", ranks->socket());
+  launcher_ = std::move(ranks);
+  CROUT_ASSIGN_OR_RETURN(listener_,
+                         RankListener::Start(address, {.ranks = this, .memory = &memory_}));
+  return absl::OkStatus();
+}
 
 RankGroup::~RankGroup() {
   {
@@ -142,29 +180,35 @@ absl::Status RankGroup::Joined(std::shared_ptr<RankStream> stream, const Hello& 
     return absl::UnauthenticatedError("the token is wrong for the current formation");
   }
   constexpr absl::string_view kVersion = CROUT_VERSION "-" CROUT_COMMIT;
-  if (hello.version() != kVersion || hello.ranks() != options_.ranks) {
-    const std::string reason = absl::StrCat("crout-rank has version ", hello.version(), " and ",
-                                            hello.ranks(), " ranks; this daemon needs version ",
-                                            kVersion, " and ", options_.ranks, " ranks");
+  std::string reason;
+  if (hello.version() != kVersion || hello.ranks() != ranks()) {
+    reason = absl::StrCat("crout-rank has version ", absl::CEscape(hello.version()), " and ",
+                          hello.ranks(), " ranks; this daemon needs version ", kVersion, " and ",
+                          ranks(), " ranks");
+  } else if (joined_by_machines() && !std::ranges::equal(hello.methods(), methods_)) {
+    reason = absl::StrCat("crout-rank has the methods ", absl::StrJoin(hello.methods(), ", "),
+                          "; machines that join need ", absl::StrJoin(methods_, ", "),
+                          ". Build it with CROUT_MUMPS=ON");
+  }
+  if (!reason.empty()) {
     Lose(reason);
     return absl::FailedPreconditionError(reason);
   }
-  if (hello.rank() < 0 || hello.rank() >= options_.ranks ||
-      members_[hello.rank()].stream != nullptr) {
+  if (hello.rank() < 0 || hello.rank() >= ranks() || members_[hello.rank()].stream != nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("there is a rank ", hello.rank(), " already"));
   }
   Member& member = members_[hello.rank()];
   member.pid = static_cast<pid_t>(hello.pid());
-  member.process = OpenProcess(member.pid);
-  if (member.process.get() < 0) {
+  if (!joined_by_machines()) member.process = OpenProcess(member.pid);
+  if (!joined_by_machines() && member.process.get() < 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("process ", hello.pid(), " cannot be opened: ", std::strerror(errno)));
   }
   member.last_heard = SteadyNow();
   methods_.assign(hello.methods().begin(), hello.methods().end());
   GroupMessage message;
-  message.mutable_welcome()->set_memory_bytes(arena_.size());
+  message.mutable_welcome()->set_memory_bytes(joined_by_machines() ? 0 : arena_.size());
   stream->Write(message);
   member.stream = std::move(stream);
   changed_.SignalAll();
@@ -209,10 +253,18 @@ void RankGroup::Lose(const std::string& reason) {
   changed_.SignalAll();
 }
 
-absl::Status RankGroup::LostStatus(const std::string& reason) const {
+absl::Status RankGroup::LostStatus() const {
   return WithRetryAfter(
-      WithReason(absl::UnavailableError(absl::StrCat(options_.name, " was lost: ", reason,
+      WithReason(absl::UnavailableError(absl::StrCat(name_, " was lost: ", last_loss_,
                                                      ". It forms again; retry the call")),
+                 kReasonGroupLost),
+      kRetrySeconds);
+}
+
+absl::Status RankGroup::NotFormedStatus() const {
+  if (missing_.empty()) return LostStatus();
+  return WithRetryAfter(
+      WithReason(absl::UnavailableError(absl::StrCat(name_, " is not formed: ", missing_)),
                  kReasonGroupLost),
       kRetrySeconds);
 }
@@ -223,13 +275,16 @@ absl::StatusOr<Result> RankGroup::Run(rank::v1::Job job, double predicted_second
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(AwaitFormation(stop));
   job.set_id(++job_id_);
+  memory_.Begin(token_, job);
   GroupMessage message;
   *message.mutable_job() = std::move(job);
   for (Member& member : members_) {
     member.result.reset();
     member.stream->Write(message);
   }
-  return AwaitResults(predicted_seconds, stop);
+  absl::StatusOr<Result> result = AwaitResults(predicted_seconds, stop);
+  memory_.End();
+  return result;
 }
 
 absl::Status RankGroup::AwaitFormation(StopRequested stop) {
@@ -237,7 +292,7 @@ absl::Status RankGroup::AwaitFormation(StopRequested stop) {
   while (!formed_ || !loss_.empty() || stopping_) {
     CROUT_RETURN_IF_ERROR(CheckNotStopped(stop));
     const Clock::time_point now = SteadyNow();
-    if (now >= deadline || stopping_) return LostStatus(last_loss_);
+    if (now >= deadline || stopping_) return NotFormedStatus();
     changed_.WaitUntil(&mutex_, now + kStopPoll);
   }
   return absl::OkStatus();
@@ -254,8 +309,7 @@ absl::StatusOr<Result> RankGroup::AwaitResults(double predicted_seconds, StopReq
   // A rank may write to the memory of the job until it has answered or ended.
   while (!AllAnswered()) {
     if (!formed_ || formations_ != formation) {
-      return killed_because_stopped ? absl::CancelledError("the job was stopped")
-                                    : LostStatus(last_loss_);
+      return killed_because_stopped ? absl::CancelledError("the job was stopped") : LostStatus();
     }
     const Clock::time_point now = SteadyNow();
     if (!stopped && stop()) {
@@ -273,8 +327,7 @@ absl::StatusOr<Result> RankGroup::AwaitResults(double predicted_seconds, StopReq
   }
   for (const Member& member : members_) {
     if (!member.result->error().empty()) {
-      return absl::InternalError(
-          absl::StrCat(options_.name, " refused a job: ", member.result->error()));
+      return absl::InternalError(absl::StrCat(name_, " refused a job: ", member.result->error()));
     }
   }
   return *members_.front().result;
@@ -293,47 +346,46 @@ void RankGroup::Supervise() {
   }
 }
 
+void RankGroup::AwaitMachines() {
+  MutexLock lock(&mutex_);
+  while (!stopping_ && !(missing_ = launcher_->Missing()).empty()) {
+    changed_.WaitUntil(&mutex_, SteadyNow() + kFormPeriod);
+  }
+}
+
 void RankGroup::Form() {
+  AwaitMachines();
   const Clock::time_point start = SteadyNow();
   absl::StatusOr<std::string> token = NewToken();
   {
     MutexLock lock(&mutex_);
+    if (stopping_) return;
     if (!token.ok()) return Lose(std::string(token.status().message()));
     token_ = *token;
   }
-  auto processes = RankProcesses::Start(folder_, {.program = options_.program,
-                                                  .ranks = options_.ranks,
-                                                  .threads = options_.threads,
-                                                  .memory = arena_.file(),
-                                                  .token = *token});
+  const absl::Status status = launcher_->Start(*token);
+  started_ = status.ok();
   MutexLock lock(&mutex_);
-  if (!processes.ok()) return Lose(std::string(processes.status().message()));
-  processes_ = *std::move(processes);
+  if (!started_) return Lose(std::string(status.message()));
   while (!AllJoined() && loss_.empty() && !stopping_) {
     const Clock::time_point now = SteadyNow();
-    if (processes_->ended()) {
-      Lose(absl::StrCat("the ranks ended: ", folder_.LogTail()));
+    if (const std::string failure = launcher_->Failure(); !failure.empty()) {
+      Lose(failure);
     } else if (now - start >= kFormation) {
       Lose(absl::StrCat("the ranks did not join within ", kFormation.count(),
-                        " s: ", folder_.LogTail()));
+                        " s: ", launcher_->Output()));
     } else {
       changed_.WaitUntil(&mutex_, now + kFormPeriod);
     }
   }
   if (!loss_.empty() || stopping_) return;
-  if (!processes_->HasOwnNetwork()) {
-    Log(LogLevel::kWarn, "group_exposed",
-        {{"device", options_.name},
-         {"reason",
-          "the system permits no network namespace, so mpirun accepts connections on all "
-          "interfaces. Block them with a firewall"}});
-  }
+  launcher_->Formed();
   formed_ = true;
   ++formations_;
   changed_.SignalAll();
   Log(LogLevel::kInfo, "group_formed",
-      {{"device", options_.name},
-       {"ranks", options_.ranks},
+      {{"device", name_},
+       {"ranks", ranks()},
        {"seconds", std::chrono::duration<double>(SteadyNow() - start).count()}});
 }
 
@@ -347,13 +399,13 @@ void RankGroup::Watch() {
                           " sent no heartbeat for ", kSilence.count(), " s"));
       }
     }
-    if (processes_->ended()) Lose("the process that started the ranks ended");
+    if (const std::string failure = launcher_->Failure(); !failure.empty()) Lose(failure);
     if (loss_.empty()) changed_.WaitUntil(&mutex_, now + kWatchPeriod);
   }
 }
 
 void RankGroup::Disband() {
-  std::vector<Member> members(options_.ranks);
+  std::vector<Member> members(ranks());
   {
     MutexLock lock(&mutex_);
     token_.clear();
@@ -362,13 +414,13 @@ void RankGroup::Disband() {
   }
   for (const Member& member : members) {
     if (member.stream == nullptr) continue;
-    Kill(member.process);
+    if (member.process.get() >= 0) Kill(member.process);
     member.stream->Cancel();
   }
-  processes_.reset();
+  if (std::exchange(started_, false)) launcher_->End();
   const Clock::time_point deadline = SteadyNow() + kEndWait;
   for (const Member& member : members) {
-    if (member.stream == nullptr) continue;
+    if (member.process.get() < 0) continue;
     AwaitEnd(member.process, deadline);
     // Orphans become children of this process if it is the first one of a container.
     waitpid(member.pid, nullptr, WNOHANG);
@@ -376,7 +428,7 @@ void RankGroup::Disband() {
   MutexLock lock(&mutex_);
   if (!stopping_) {
     Log(LogLevel::kWarn, formed_ ? "group_lost" : "group_not_formed",
-        {{"device", options_.name}, {"reason", loss_}});
+        {{"device", name_}, {"reason", loss_}});
   }
   formed_ = false;
   last_loss_ = std::exchange(loss_, {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A group of processes (ranks) on this machine that run one job at a time together.
+// A group of processes (ranks) that run one job at a time together.
 #ifndef CROUT_SERVER_GROUPS_RANK_GROUP_H_
 #define CROUT_SERVER_GROUPS_RANK_GROUP_H_
 
@@ -22,42 +22,48 @@
 #include "kernels/stop_requested.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/owned_file.h"
-#include "server/groups/rank_folder.h"
+#include "server/groups/group_spec.h"
+#include "server/groups/job_memory.h"
+#include "server/groups/rank_gate.h"
+#include "server/groups/rank_launcher.h"
 #include "server/groups/rank_listener.h"
-#include "server/groups/rank_processes.h"
 #include "server/groups/shared_arena.h"
 
 namespace crout {
 
 struct RankGroupOptions {
-  std::string name;     // for messages and the log: "group:big"
-  std::string program;  // path of crout-rank
-  int ranks = 1;
-  int threads = 1;  // cores of each rank
+  GroupSpec spec;
+  std::string program;         // path of crout-rank; unused if machines join
+  int threads = 1;             // cores of each rank; unused if machines join
+  RankSecurity security = {};  // for machines that join
 };
 
 // Starts its ranks and watches them on a thread. A rank is lost if its stream ends, if it has sent
 // nothing for kSilence (each sends a heartbeat every second), or if a job exceeds its deadline.
 // Then all ranks are killed, because MPI hangs when one is missing, and started again.
 //
-// The ranks also end when this process ends, by whatever signal (PR_SET_PDEATHSIG). Thread-safe.
+// Ranks on this machine end when this process ends, by whatever signal (PR_SET_PDEATHSIG), and
+// those on other machines when their agent notices it, within kSilence. Thread-safe.
 class RankGroup final : private RankEvents {
  public:
   static constexpr std::chrono::seconds kSilence{5};
   // Most time from the start of the processes until all ranks have joined.
   static constexpr std::chrono::seconds kFormation{20};
 
-  // Starts the ranks, which map `arena`, and waits until all have joined. UNAVAILABLE, with the
-  // output of the ranks, if they do not. `arena` must outlive the group.
+  // Starts the ranks and waits until all have joined. UNAVAILABLE, with the output of the ranks, if
+  // they do not. If machines join, listens for them and returns: they may join later. `arena` must
+  // outlive the group.
   static absl::StatusOr<std::unique_ptr<RankGroup>> Start(const RankGroupOptions& options,
                                                           const SharedArena& arena);
   ~RankGroup() override;
   RankGroup(const RankGroup&) = delete;  // It owns a thread.
   RankGroup& operator=(const RankGroup&) = delete;
 
-  int ranks() const { return options_.ranks; }
+  int ranks() const { return options_.spec.ranks; }
+  // Address at which machines join, with the port that was bound; "" if none do.
+  const std::string& address() const { return address_; }
 
-  // Returns true if crout-rank was built with the method.
+  // Returns true if crout-rank was built with the method. Machines that join must have all methods.
   bool HasMethod(absl::string_view name);
 
   // Runs the job on all ranks, after other calls' jobs, and returns the result of rank 0. Waits for
@@ -84,12 +90,15 @@ class RankGroup final : private RankEvents {
   struct Member {
     std::shared_ptr<RankStream> stream;  // null: has not joined
     pid_t pid = 0;
-    OwnedFile process;  // a pidfd
+    OwnedFile process;  // a pidfd; none on other machines
     Clock::time_point last_heard;
     std::optional<rank::v1::Result> result;  // answer to the job `job_id_`
   };
 
-  RankGroup(const RankGroupOptions& options, const SharedArena& arena, RankFolder folder);
+  RankGroup(const RankGroupOptions& options, const SharedArena& arena);
+  // Makes the launcher and the listener.
+  absl::Status Listen();
+  bool joined_by_machines() const { return !options_.spec.join.empty(); }
 
   // RankEvents.
   absl::Status Joined(std::shared_ptr<RankStream> stream, const rank::v1::Hello& hello) override
@@ -101,7 +110,9 @@ class RankGroup final : private RankEvents {
   // The watching thread.
   void Supervise();
   // Starts the ranks and waits until all have joined or the formation has failed.
-  void Form();
+  void Form() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until the launcher can start the ranks.
+  void AwaitMachines() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns when the group must end.
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
   // Kills all ranks and waits for their end.
@@ -114,7 +125,9 @@ class RankGroup final : private RankEvents {
   bool AllJoined() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AllAnswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Member* Find(const RankStream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LostStatus(const std::string& reason) const;
+  // The errors of a call that lost its ranks, and of one that waited for them.
+  absl::Status LostStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status NotFormedStatus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits until the group has formed.
   absl::Status AwaitFormation(StopRequested stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<rank::v1::Result> AwaitResults(double predicted_seconds, StopRequested stop)
@@ -122,9 +135,13 @@ class RankGroup final : private RankEvents {
 
   const RankGroupOptions options_;
   const SharedArena& arena_;
-  const RankFolder folder_;
-  std::unique_ptr<RankProcesses> processes_;  // used by the watching thread
-  int failures_ = 0;                          // formations in a row that failed; same thread
+  std::string address_;
+  const std::string name_;                  // for messages and the log: "group:big"
+  std::unique_ptr<RankGate> gate_;          // null: the ranks use a Unix socket
+  std::unique_ptr<RankLauncher> launcher_;  // used by the watching thread
+  bool started_ = false;                    // the launcher has started ranks; same thread
+  int failures_ = 0;                        // formations in a row that failed; same thread
+  JobMemory memory_;                        // for ranks on other machines
 
   Mutex run_mutex_;  // held while a job runs
   Mutex mutex_;      // after run_mutex_
@@ -135,6 +152,7 @@ class RankGroup final : private RankEvents {
   std::string token_ ABSL_GUARDED_BY(mutex_);  // required to join now; empty: no rank may join
   std::string loss_ ABSL_GUARDED_BY(mutex_);   // why it must end; empty: it may go on
   std::string last_loss_ ABSL_GUARDED_BY(mutex_);
+  std::string missing_ ABSL_GUARDED_BY(mutex_);               // Machines::Missing()
   std::vector<std::string> methods_ ABSL_GUARDED_BY(mutex_);  // that crout-rank has
   std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);       // by rank
   uint64_t job_id_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,61 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The server of the protocol between the daemon and the ranks of a group.
+// The server of the protocol between the daemon and the ranks and agents of a group.
 #ifndef CROUT_SERVER_GROUPS_RANK_LISTENER_H_
 #define CROUT_SERVER_GROUPS_RANK_LISTENER_H_
 
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "crout/rank/v1/rank_service.grpc.pb.h"
 #include "kernels/util/mutex.h"
+#include "kernels/util/thread.h"
+#include "server/groups/job_memory.h"
+#include "server/groups/rank_gate.h"
 
 namespace crout {
 
-// The stream of one rank. Thread-safe.
-class RankStream {
+// Sends messages on one stream, on a thread of its own: a write waits while the network does not
+// work. Thread-safe.
+template <class Out, class In>
+class MessageStream {
  public:
-  using Grpc = grpc::ServerReaderWriter<rank::v1::GroupMessage, rank::v1::RankMessage>;
+  using Grpc = grpc::ServerReaderWriter<Out, In>;
 
-  RankStream(grpc::ServerContext* context, Grpc* stream) : context_(context), stream_(stream) {}
+  MessageStream(grpc::ServerContext* context, Grpc* stream)
+      : context_(context), stream_(stream), writer_(StartThread([this] { WriteAll(); })) {}
+  ~MessageStream() { Close(); }
+  MessageStream(const MessageStream&) = delete;  // It owns a thread.
+  MessageStream& operator=(const MessageStream&) = delete;
 
-  // Sends a message. Does nothing after the stream has ended, which RankEvents::Left reports.
-  void Write(const rank::v1::GroupMessage& message);
+  // Sends a message. Does nothing after the stream has ended, which the events report. Ends the
+  // stream of a peer that does not read.
+  void Write(Out message) {
+    constexpr size_t kMostWaiting = 1000;
+    MutexLock lock(&mutex_);
+    if (context_ == nullptr) return;
+    if (messages_.size() >= kMostWaiting) return context_->TryCancel();
+    messages_.push_back(std::move(message));
+    changed_.Signal();
+  }
   // Ends the stream.
-  void Cancel();
+  void Cancel() {
+    MutexLock lock(&mutex_);
+    if (context_ != nullptr) context_->TryCancel();
+  }
   // Call it when the stream has ended and before its objects are destroyed.
-  void Close();
+  void Close() {
+    {
+      MutexLock lock(&mutex_);
+      context_ = nullptr;
+      changed_.Signal();
+    }
+    if (writer_.joinable()) writer_.join();
+  }
 
  private:
+  void WriteAll() {
+    MutexLock lock(&mutex_);
+    while (context_ != nullptr) {
+      if (messages_.empty()) {
+        changed_.Wait(&mutex_);
+        continue;
+      }
+      const Out message = std::move(messages_.front());
+      messages_.pop_front();
+      mutex_.Unlock();
+      stream_->Write(message);
+      mutex_.Lock();
+    }
+  }
+
   Mutex mutex_;
+  CondVar changed_;
   grpc::ServerContext* context_ ABSL_GUARDED_BY(mutex_);  // null after Close()
-  Grpc* stream_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Out> messages_ ABSL_GUARDED_BY(mutex_);
+  Grpc* const stream_;  // used by the writer
+  std::thread writer_;
 };
 
-// Receives what ranks send, on one thread for each rank.
-class RankEvents {
+using RankStream = MessageStream<rank::v1::GroupMessage, rank::v1::RankMessage>;
+using AgentStream = MessageStream<rank::v1::MachineMessage, rank::v1::AgentMessage>;
+
+// Receives what ranks or agents send, on one thread for each stream.
+template <class Stream, class Hello, class Message>
+class StreamEvents {
  public:
-  virtual ~RankEvents() = default;
+  virtual ~StreamEvents() = default;
 
-  // A rank requests to join. It is refused with the status if that is an error; no other event of
-  // the stream follows.
-  virtual absl::Status Joined(std::shared_ptr<RankStream> stream, const rank::v1::Hello& hello) = 0;
-  virtual void Received(const RankStream& stream, const rank::v1::RankMessage& message) = 0;
+  // A new stream. It is refused with the status if that is an error; no other event of the stream
+  // follows.
+  virtual absl::Status Joined(std::shared_ptr<Stream> stream, const Hello& hello) = 0;
+  virtual void Received(const Stream& stream, const Message& message) = 0;
   // The stream has ended.
-  virtual void Left(const RankStream& stream) = 0;
+  virtual void Left(const Stream& stream) = 0;
+};
+using RankEvents = StreamEvents<RankStream, rank::v1::Hello, rank::v1::RankMessage>;
+using AgentEvents = StreamEvents<AgentStream, rank::v1::AgentHello, rank::v1::AgentMessage>;
+
+// The objects that a listener serves. They must outlive it.
+struct RankService {
+  RankEvents* ranks = nullptr;
+  // For groups that others join; null for ranks that the daemon starts.
+  AgentEvents* agents = nullptr;
+  JobMemory* memory = nullptr;
+  const RankGate* gate = nullptr;
 };
 
-// Listens on a Unix socket until it is destroyed.
+// Listens on an address until it is destroyed.
 class RankListener {
  public:
-  // UNAVAILABLE if the socket cannot be bound. `events` must outlive the listener.
-  static absl::StatusOr<std::unique_ptr<RankListener>> Start(const std::string& socket,
-                                                             RankEvents& events);
+  // `address`: "unix:PATH" or "HOST:PORT". UNAVAILABLE if it cannot be bound.
+  static absl::StatusOr<std::unique_ptr<RankListener>> Start(const std::string& address,
+                                                             const RankService& service);
   // Ends all streams and waits for their last events.
   ~RankListener();
+
+  // The port that was bound; 1 for a Unix socket.
+  int port() const { return port_; }
 
  private:
   class Service;
@@ -64,6 +131,7 @@ class RankListener {
 
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
 };
 
 }  // namespace crout

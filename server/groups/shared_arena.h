@@ -35,6 +35,8 @@ class SharedArena final : public BlockSource {
   // Descriptor of the memory, for processes that this process starts.
   int file() const { return file_.get(); }
   size_t size() const { return size_; }
+  // Address of an offset that OffsetOf() has returned.
+  std::byte* At(uint64_t offset) const { return data_ + offset; }
 
   // Returns the offset of the range in the memory. INTERNAL if the range is not inside it.
   absl::StatusOr<uint64_t> OffsetOf(const void* data, size_t bytes) const;

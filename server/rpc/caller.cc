@@ -2,9 +2,6 @@
 
 #include "server/rpc/caller.h"
 
-#include <grpc/grpc_security_constants.h>
-#include <grpcpp/security/auth_context.h>
-
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -19,6 +16,7 @@
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
+#include "server/auth/listener_credentials.h"
 #include "server/engine/error.h"
 #include "server/observability/log/log.h"
 #include "server/rpc/codec/status.h"
@@ -65,21 +63,6 @@ absl::StatusOr<Credentials> ReadToken(const grpc::CallbackServerContext& context
       "the authorization metadata must be one value of the form 'Bearer TOKEN'");
 }
 
-// Returns the names in the client's certificate if the TLS handshake has verified it: its SPIFFE
-// IDs or, if it has none, its DNS names.
-std::vector<std::string> ReadCertificateNames(const grpc::CallbackServerContext& context) {
-  const auto peer = context.auth_context();
-  if (peer == nullptr || !peer->IsPeerAuthenticated()) return {};
-  std::vector<std::string> names;
-  for (const char* property : {GRPC_PEER_SPIFFE_ID_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
-    for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
-      names.emplace_back(name.data(), name.size());
-    }
-    if (!names.empty()) break;
-  }
-  return names;
-}
-
 absl::Status CheckTenantOf(ServerCore& core, const Attempt& attempt, const Identity& identity,
                            const std::string& tenant) {
   if (identity.MayUse(tenant)) return absl::OkStatus();
@@ -123,7 +106,7 @@ absl::StatusOr<const Identity*> Admit(ServerCore& core, const grpc::CallbackServ
     return Refuse(core, attempt, "", CallerRefusal::kBadCredentials, credentials.status());
   }
   caller.credentials = *std::move(credentials);
-  caller.credentials.certificate_names = ReadCertificateNames(context);
+  caller.credentials.certificate_names = VerifiedNames(context.auth_context().get());
   caller.credentials.on_unix_socket = absl::StartsWith(ToAbsl(attempt.peer), "unix:");
   CROUT_ASSIGN_OR_RETURN(const IdentityMatch found,
                          FindIdentity(core, *caller.identities, caller.credentials, attempt));

@@ -24,6 +24,7 @@
 #include "absl/strings/strip.h"
 #include "kernels/util/helper_program.h"
 #include "server/auth/token.h"
+#include "tests/e2e/harness/certificates.h"
 #include "tests/e2e/harness/daemon.h"
 #include "tests/support/status_matchers.h"
 
@@ -230,6 +231,100 @@ TEST_F(GroupTest, NothingSurvivesTheDaemon) {
     SetUp();  // removes the folder of a killed daemon
     EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
   }
+}
+
+// A daemon with TLS and identities, and a group that agents on this machine join.
+class JoinedGroupTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (FindHelperProgram("crout-rank").empty()) GTEST_SKIP() << "crout-rank is not built";
+    MakeAuthority(files_, "ca");
+    MakeCertificate(files_, "server", "ca");
+    std::string identities;
+    for (const char* role : {"rank", "factor"}) {
+      WriteFile(files_.File(role), role);  // the token of the role
+      absl::StrAppend(&identities, "[", role, "]\ntenants = a\nroles = ", role,
+                      "\ntoken = ", FormatTokenHash(HashToken(role)), "\n");
+    }
+    WriteFile(files_.File("identities"), identities);
+    ASSERT_EQ(chmod(files_.File("identities").c_str(), 0600), 0);
+    StartDaemon("127.0.0.1:0");
+    ASSERT_TRUE(daemon_->Logs({"group_listening"}));
+    const std::string log = daemon_->process().Errors();
+    constexpr char kAddress[] = "address=\"";
+    const size_t begin = log.find(kAddress, log.find("group_listening")) + sizeof kAddress - 1;
+    address_ = log.substr(begin, log.find('"', begin) - begin);
+  }
+
+  void StartDaemon(const std::string& address) {
+    daemon_ = std::make_unique<Daemon>(std::vector<std::string>{
+        "--tls-cert=" + files_.File("server.crt"), "--tls-key=" + files_.File("server.key"),
+        "--identities=" + files_.File("identities"), "--group=far=join:2@" + address});
+  }
+
+  // Returns the command of an agent with the token in `token_file`.
+  std::vector<std::string> AgentCommand(const std::string& token_file) {
+    std::vector<std::string> command = {FindHelperProgram("crout-rank"),
+                                        "--join=" + address_,
+                                        "--group=far",
+                                        "--ranks=2",
+                                        "--network=127.0.0.0/8",
+                                        "--tls",
+                                        "--ca=" + files_.File("ca.crt")};
+    if (!token_file.empty()) command.push_back("--token-file=" + files_.File(token_file));
+    return command;
+  }
+
+  const TempDir files_;
+  std::string address_;
+  std::unique_ptr<Daemon> daemon_;
+};
+
+TEST_F(JoinedGroupTest, RefusesIdentitiesWithoutTheRole) {
+  const Finished unknown = RunToEnd(AgentCommand(""));
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.errors, ::testing::HasSubstr("the call has no credentials"));
+  const Finished factor = RunToEnd(AgentCommand("factor"));
+  EXPECT_EQ(factor.exit_code, 1);
+  EXPECT_THAT(factor.errors, ::testing::HasSubstr("'factor' may not join a group"));
+}
+
+TEST_F(JoinedGroupTest, RanksEndWithTheDaemonAndJoinTheNextOne) {
+  Process agent(AgentCommand("rank"));
+  ASSERT_TRUE(daemon_->Logs({"group_formed"})) << agent.Errors();
+  const std::vector<pid_t> processes = DescendantsOf(agent.pid());
+  ASSERT_GE(processes.size(), 4u) << "mpirun, orted and the ranks";
+  daemon_->process().Signal(SIGKILL);
+  ASSERT_TRUE(daemon_->process().Wait().has_value());
+  for (const pid_t pid : processes) {
+    EXPECT_TRUE(Eventually([pid] { return !IsAlive(pid); })) << pid;
+  }
+  EXPECT_TRUE(agent.running()) << agent.Errors();
+  StartDaemon(address_);
+  EXPECT_TRUE(daemon_->Logs({"group_formed"})) << agent.Errors();
+}
+
+TEST_F(JoinedGroupTest, AStoppedDaemonLosesItsRanks) {
+  const Process agent(AgentCommand("rank"));
+  ASSERT_TRUE(daemon_->Logs({"group_formed"})) << agent.Errors();
+  const std::vector<pid_t> processes = DescendantsOf(agent.pid());
+  daemon_->process().Signal(SIGSTOP);
+  for (const pid_t pid : processes) {
+    EXPECT_TRUE(Eventually([pid] { return !IsAlive(pid); })) << pid;
+  }
+  daemon_->process().Signal(SIGCONT);
+  EXPECT_TRUE(Eventually([&] { return DescendantsOf(agent.pid()).size() >= processes.size(); }));
+}
+
+TEST_F(JoinedGroupTest, KilledAgentLeavesNoProcess) {
+  const Process agent(AgentCommand("rank"));
+  ASSERT_TRUE(daemon_->Logs({"group_formed"})) << agent.Errors();
+  const std::vector<pid_t> processes = DescendantsOf(agent.pid());
+  agent.Signal(SIGKILL);
+  for (const pid_t pid : processes) {
+    EXPECT_TRUE(Eventually([pid] { return !IsAlive(pid); })) << pid;
+  }
+  EXPECT_TRUE(daemon_->Logs({"group_lost"}));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST(IdentitiesTest, TokensAndCertificatesIdentifyTheCaller) {
                    " until 2027-01-31T00:00:00Z\ntenants = one, two\nroles = solve\n\n"
                    "[bob]\r\ncertificate = spiffe://example.org/bob\r\n",
                    "certificate=Bob.Example.org\ntenants=*\nroles=factor,metrics\n"
-                   "[dan]\nsocket = unix\nroles = metrics"));
+                   "[dan]\nsocket = unix\nroles = metrics, rank"));
   ASSERT_TRUE(identities.ok()) << identities.status();
   const absl::Time before = absl::FromUnixSeconds(1801353599);  // 2027-01-30T23:59:59Z
   EXPECT_EQ(NameOf(*identities, {HashToken("a"), {}}), "alice");
@@ -93,7 +93,9 @@ TEST(IdentitiesTest, TokensAndCertificatesIdentifyTheCaller) {
   EXPECT_TRUE(bob.MayUse("three"));
   EXPECT_TRUE(bob.Has(Role::kSolve)) << "factor includes it";
   EXPECT_TRUE(bob.Has(Role::kMetrics));
+  EXPECT_FALSE(bob.Has(Role::kRank));
   EXPECT_FALSE(bob.Has(Role::kAdmin));
+  EXPECT_TRUE(identities->all().back().Has(Role::kRank)) << "needs no tenants";
 }
 
 TEST(IdentitiesTest, CertificatesOfTwoIdentitiesIdentifyNoCaller) {

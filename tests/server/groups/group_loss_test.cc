@@ -3,18 +3,13 @@
 // Tests the loss of ranks, by signals to real processes.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <future>
-#include <iterator>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "server/engine/error.h"
 #include "tests/server/groups/group_under_test.h"
 #include "tests/support/matrices/gallery.h"
@@ -29,15 +24,6 @@ constexpr int64_t kN = 300;
 // waits for them.
 constexpr int kPollsOfRunningJob = 20;
 using Clock = std::chrono::steady_clock;
-
-// Returns true if the process runs or is stopped. A process that has ended may still have an entry,
-// until its parent has read its status.
-bool IsAlive(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const size_t state = text.rfind(") ");
-  return state != std::string::npos && text[state + 2] != 'Z' && text[state + 2] != 'X';
-}
 
 class GroupLossTest : public GroupTest<3> {
  protected:
@@ -150,7 +136,8 @@ TEST(GroupEndTest, DestructorEndsAllProcesses) {
 TEST(GroupEndTest, ReportsWhyAGroupCannotForm) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SharedArena> arena, SharedArena::Create(1 << 20));
   EXPECT_THAT(
-      RankGroup::Start({.name = "group:bad", .program = "/bin/false", .ranks = 2}, *arena).status(),
+      RankGroup::Start({.spec = {.name = "bad", .ranks = 2}, .program = "/bin/false"}, *arena)
+          .status(),
       FailsWith(absl::StatusCode::kUnavailable, "group:bad cannot be formed: the ranks ended"));
 }
 

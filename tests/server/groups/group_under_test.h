@@ -5,10 +5,14 @@
 #define CROUT_TESTS_SERVER_GROUPS_GROUP_UNDER_TEST_H_
 
 #include <gtest/gtest.h>
+#include <sys/types.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/helper_program.h"
 #include "server/groups/group_device.h"
@@ -16,6 +20,15 @@
 #include "tests/support/status_matchers.h"
 
 namespace crout::testing {
+
+// Returns true if the process runs or is stopped. A process that has ended may still have an entry,
+// until its parent has read its status.
+inline bool IsAlive(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const size_t state = text.rfind(") ");
+  return state != std::string::npos && text[state + 2] != 'Z' && text[state + 2] != 'X';
+}
 
 // Forms a group of kRanks ranks for all tests of the suite. Skips them if crout-rank is not built.
 template <int kRanks>

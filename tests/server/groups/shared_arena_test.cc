@@ -45,12 +45,17 @@ TEST(GroupSpecTest, ReadsNameAndRanks) {
   ASSERT_OK_AND_ASSIGN(const GroupSpec spec, ParseGroup("big-2=host:4"));
   EXPECT_EQ(spec.name, "big-2");
   EXPECT_EQ(spec.ranks, 4);
+  EXPECT_EQ(spec.join, "");
+  ASSERT_OK_AND_ASSIGN(const GroupSpec joined, ParseGroup("big=join:8@[::]:50052"));
+  EXPECT_EQ(joined.ranks, 8);
+  EXPECT_EQ(joined.join, "[::]:50052");
 }
 
 TEST(GroupSpecTest, RefusesOtherForms) {
   for (const char* text :
        {"", "big", "=host:4", "big=host", "big=host:", "big=host:0", "big=host:x", "big=host:1025",
-        "big=cuda:0", "Big=host:2", "a/b=host:2", "a123456789b123456789c123456789d12=host:2"}) {
+        "big=cuda:0", "Big=host:2", "a/b=host:2", "a123456789b123456789c123456789d12=host:2",
+        "big=join:2", "big=join:2@", "big=join:0@a:1", "big=join:2@host", "=join:2@a:1"}) {
     EXPECT_THAT(ParseGroup(text),
                 FailsWith(absl::StatusCode::kInvalidArgument, "is not NAME=host:RANKS"))
         << text;
