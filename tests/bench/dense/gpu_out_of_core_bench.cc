@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Compares LU of a matrix in pinned host memory with crout_lu on the GPU, of the same matrix if it
-// fits or of its leading block. Prints one JSON object.
+// fits or of its leading block. Prints one JSON object with a record.
 //   gpu_out_of_core_bench DTYPE N [IN_CORE_N [WIDTH PIECE]]
 // DTYPE: f32, f64, c64 or c128. IN_CORE_N: order of the matrix on the GPU; N by default, 0 for
 // none. WIDTH and PIECE: columns of block columns and of pieces; 0 for the default.
@@ -69,6 +69,8 @@ double Flops(int64_t order) {
   return 2.0 / 3.0 * n * n * n * (kIsComplex<T> ? 4 : 1);
 }
 
+double Mib(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 struct Factor {
   double seconds = 0;
   double copied_in = 0;  // seconds of the copy to the GPU, if it is separate
@@ -133,50 +135,50 @@ Factor FactorOutOfCore(cuda::Context& context, const cuda::LuPanelKernels& kerne
 }
 
 template <class T>
-void Bench(cuda::Context& context, const Case& c, Json& result) {
+void Bench(cuda::Context& context, const Case& c, Json& record) {
   const int64_t n = c.n;
   const cuda::LuPanelKernels kernels =
       Check(cuda::LuPanelKernels::Create(Check(cuda::DeviceLimits::ForCurrentDevice())));
   auto blocking = Check(cuda::OutOfCoreBlocking::For(kernels, kDTypeOf<T>, n,
                                                      context.device().info().memory_bytes / 2));
   if (c.width > 0) blocking = cuda::OutOfCoreBlocking::Of(kDTypeOf<T>, n, c.width, c.piece);
-  result["dtype"] = std::string(NameOf(kDTypeOf<T>));
-  result["n"] = n;
-  result["width"] = blocking.width;
-  result["piece"] = blocking.piece;
-  result["matrix_bytes"] = n * n * sizeof(T);
-  result["device_bytes"] = cuda::OutOfCoreBytes(kernels, blocking, kDTypeOf<T>, n);
+  record["dtype"] = std::string(NameOf(kDTypeOf<T>));
+  record["n"] = n;
+  record["width"] = blocking.width;
+  record["piece"] = blocking.piece;
+  record["matrix_mib"] = Mib(n * n * sizeof(T));
+  record["device_mib"] = Mib(cuda::OutOfCoreBytes(kernels, blocking, kDTypeOf<T>, n));
   const Pages pages(n * n * sizeof(T));
   const MatrixView<T> a = {reinterpret_cast<T*>(pages.bytes().data()), n, n, n};
   const GeneratedMatrix<T> matrix(n);
-  result["fill_seconds"] = Time([&] { matrix.Fill(a); });
+  record["fill_s"] = Time([&] { matrix.Fill(a); });
   std::unique_ptr<HostRegistration> registration;
-  result["register_seconds"] =
+  record["register_s"] =
       Time([&] { registration = Check(context.device().Register(pages.bytes())); });
-  std::cerr << FormatResult(result);  // shows the progress of a large matrix
+  std::cerr << FormatResult(record);  // shows the progress of a large matrix
   std::optional<Factor> in_core;
   if (c.in_core_n > 0) {
     in_core = FactorInCore<T>(context, kernels, a, c.in_core_n);
-    result["in_core_n"] = c.in_core_n;
-    result["in_core_seconds"] = in_core->seconds;
-    result["in_core_tflops"] = Flops<T>(c.in_core_n) / in_core->seconds * 1e-12;
+    record["in_core_n"] = c.in_core_n;
+    record["in_core_s"] = in_core->seconds;
+    record["in_core_tflops"] = Flops<T>(c.in_core_n) / in_core->seconds * 1e-12;
     const auto order = static_cast<double>(c.in_core_n);
-    result["copy_to_device_gb_per_s"] = order * order * sizeof(T) / in_core->copied_in * 1e-9;
-    if (c.in_core_n == n) result["in_core_error"] = matrix.FactorError(a, in_core->ipiv);
+    record["copy_to_device_gb_per_s"] = order * order * sizeof(T) / in_core->copied_in * 1e-9;
+    if (c.in_core_n == n) record["in_core_error"] = matrix.FactorError(a, in_core->ipiv);
     matrix.Fill(a);
-    std::cerr << FormatResult(result);
+    std::cerr << FormatResult(record);
   }
   const Factor factor = FactorOutOfCore<T>(context, kernels, blocking, a);
   const double tflops = Flops<T>(n) / factor.seconds * 1e-12;
-  result["seconds"] = factor.seconds;
-  result["tflops"] = tflops;
-  result["info"] = factor.info;
+  record["factor_s"] = factor.seconds;
+  record["tflops"] = tflops;
+  record["info"] = factor.info;
   if (in_core) {
-    result["share_of_in_core_rate"] = tflops / result["in_core_tflops"].template get<double>();
-    if (c.in_core_n == n) result["same_pivots"] = factor.ipiv == in_core->ipiv;
+    record["share_of_in_core_rate"] = tflops / record["in_core_tflops"].template get<double>();
+    if (c.in_core_n == n) record["same_pivots"] = factor.ipiv == in_core->ipiv;
   }
-  std::cerr << FormatResult(result);
-  result["error"] = matrix.FactorError(a, factor.ipiv);
+  std::cerr << FormatResult(record);
+  record["error"] = matrix.FactorError(a, factor.ipiv);
 }
 
 // Loads the kernels that the benchmark uses, so that its first factorization does not.
@@ -209,10 +211,11 @@ int Main(int argc, char** argv) {
   auto device = Check(cuda::MakeDevice(0, cuda::Options()));
   auto context = Check(device->CreateContext());
   Json result = ResultHeader("gpu_out_of_core", device->info());
+  Json record;
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     WarmUp<T>(cuda::Context::From(*context));
-    Bench<T>(cuda::Context::From(*context), c, result);
+    Bench<T>(cuda::Context::From(*context), c, record);
   };
   if (dtype == "f64") {
     run(double{});
@@ -226,6 +229,7 @@ int Main(int argc, char** argv) {
     std::cerr << "DTYPE is f32, f64, c64 or c128\n";
     return 2;
   }
+  result["out_of_core"] = Json::array({record});
   std::cout << FormatResult(result);
   return 0;
 }
