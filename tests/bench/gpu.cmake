@@ -12,6 +12,9 @@ if(CROUT_HAVE_CUDA)
   add_executable(gpu_stripes_bench dense/gpu_stripes_bench.cc dense/gpu_stripes.cu)
   target_link_libraries(gpu_stripes_bench PRIVATE crout::cuda_device crout::host crout_flags
     crout_version nlohmann_json::nlohmann_json)
+  add_executable(gpu_out_of_core_bench dense/gpu_out_of_core_bench.cc dense/generated_matrix.cc)
+  target_link_libraries(gpu_out_of_core_bench PRIVATE crout::cuda_device crout_flags crout_version
+    nlohmann_json::nlohmann_json)
   add_executable(gpu_solve_bench harness/gpu_bench.cc dense/gpu_solve_bench.cc)
   target_link_libraries(gpu_solve_bench PRIVATE crout::cuda_device crout_flags crout_version
     nlohmann_json::nlohmann_json)
@@ -37,7 +40,7 @@ if(CROUT_HAVE_CUDA)
   target_link_libraries(gpu_sparse_bench PRIVATE crout::cuda_device crout::test_support crout_flags
     crout_version nlohmann_json::nlohmann_json)
   set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_sparse_bench gpu_irr_bench gpu_series_bench gpu_service_bench gpu_methods_bench
-    gpu_mixed_bench gpu_probe_bench gpu_solve_bench gpu_stripes_bench)
+    gpu_mixed_bench gpu_out_of_core_bench gpu_probe_bench gpu_solve_bench gpu_stripes_bench)
 
   set(lu_benches gpu_iterative_bench gpu_lu_bench)
   if(TARGET CUDA::cupti)

@@ -38,6 +38,7 @@ READER = "For readers who compare methods, devices and libraries."
 KEPT = {
     "gpu_lu": ("Dense LU on a GPU beside cuSOLVER's getrf", "dense_lu"),
     "gpu_lu_profile": ("Limits of dense LU on a GPU", "dense_lu"),
+    "gpu_out_of_core": ("LU of matrices in host memory on a GPU", "dense_lu"),
     "gpu_methods": ("Direct methods on a GPU", "dense_lu"),
     "gpu_iterative": ("The iterative Crout method on a GPU", "iterative_crout"),
     "gpu_solve": ("Solves with cached factors on a GPU", "dense_lu"),

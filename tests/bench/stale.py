@@ -19,6 +19,7 @@ GPU = "kernels/cuda/"
 CODE = {
     "gpu_lu": [f"{GPU}crout_lu", f"{GPU}blocked"],
     "gpu_lu_profile": [f"{GPU}crout_lu", f"{GPU}blocked"],
+    "gpu_out_of_core": [f"{GPU}crout_lu", f"{GPU}blocked"],
     "gpu_methods": [f"{GPU}crout", f"{GPU}block_lu", f"{GPU}gauss_jordan", f"{GPU}blocked", "kernels/jobs/schur*"],
     "gpu_stripes": [f"{GPU}gauss_jordan"],
     "gpu_iterative": [f"{GPU}icm"],

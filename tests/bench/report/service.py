@@ -9,10 +9,10 @@ UNITS = {"us": "µs", "ms": "ms", "s": "s", "mib": "MiB"}
 
 def heading(key):
     """Returns the heading of a column, such as "bare getrf, µs" for "bare_getrf_us"."""
-    words = key.split("_")
+    words = key.replace("gb_per_s", "GB/s").split("_")
     if len(words) > 1 and words[-1] in UNITS:
         return " ".join(words[:-1]) + ", " + UNITS[words[-1]]
-    return key.replace("gb_per_s", "GB/s").replace("_", " ")
+    return " ".join(words)
 
 
 def records(title, rows, note=""):
@@ -52,6 +52,10 @@ TITLES = {
     "cached": ("crout_solve with a prepared factor beside cusolverDnXgetrs", "Medians, and the spread of the rounds; measured in turn."),
     "square": ("Square matrices", "Medians, and the spread of the rounds. portable: the kernels without clusters."),
     "rectangular": ("Rectangular matrices", ""),
+    "out_of_core": ("Out-of-core LU beside crout_lu in the GPU's memory",
+                    "One run of each case. device: the GPU's memory in use. fill: the time to generate the matrix; register: to pin its memory. Times of "
+                    "factorizations exclude both, and the in-core time also excludes the copy of the matrix to the GPU. share of in core rate: of the rate of "
+                    "crout_lu. Errors are |P A x - L U x| / (|A| |x|) in the maximum norm for a random x."),
     "gallery": ("Accuracy on the gallery", "The factor ratio |PA - LU|₁ / (n |A|₁ eps) and the growth max |U| / max |A|; none if they are not finite."),
     "kernels": ("Kernels of crout_lu by stream", "Kernels with at least 1 % of the time. Each is counted from the end of the previous kernel of its stream."),
     "factor": ("Direct methods beside the vendor's getrf", "Measured in turn."),
