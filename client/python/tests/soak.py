@@ -71,7 +71,7 @@ MOST = 60
 """Largest order."""
 PAUSE = 4.0
 """Mean seconds between the calls of a client. Without pauses, the clients of one process delay each other."""
-FLAGS = ("--host-budget=32MiB", "--receive-buffers=64MiB", "--call-memory=32MiB", "--log-calls=none")
+FLAGS = ("--host-budget=24MiB", "--receive-buffers=64MiB", "--call-memory=32MiB", "--log-calls=none")
 INJECTED = "injected by soak.py"
 RESOURCE_EXHAUSTED, UNAVAILABLE = 8, 14
 FAULTS = (
