@@ -4,8 +4,8 @@
 set(bench "${PROJECT_SOURCE_DIR}/tests/bench")
 crout_test(bench_test LABELS tool DEPS crout::bench crout::test_support crout_blas
   SOURCES
-    test/accuracy_test.cc test/cases_test.cc test/families_test.cc test/runner_test.cc
-    test/timing_test.cc)
+    test/accuracy_test.cc test/cases_test.cc test/families_test.cc test/int8_product_test.cc
+    test/runner_test.cc test/timing_test.cc int8_product/residue_system.cc)
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME crout_bench_test COMMAND Python3::Interpreter "${bench}/test/bench_test.py"

@@ -36,7 +36,14 @@ if(CROUT_HAVE_CUDA)
   add_executable(gpu_sparse_bench sparse/cudss.cc sparse/gpu_fronts.cc sparse/gpu_sparse_bench.cc)
   target_link_libraries(gpu_sparse_bench PRIVATE crout::cuda_device crout::test_support crout_flags
     crout_version nlohmann_json::nlohmann_json)
-  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_sparse_bench gpu_irr_bench gpu_series_bench gpu_service_bench gpu_methods_bench
+  # Instructions of wgmma exist for 90a alone.
+  add_executable(gpu_int8_bench int8_product/gpu_int8_bench.cu int8_product/int8_product.cu
+    int8_product/modular_product.cu int8_product/residue_system.cc)
+  set_target_properties(gpu_int8_bench PROPERTIES CUDA_ARCHITECTURES 90a)
+  target_link_libraries(gpu_int8_bench PRIVATE CUDA::cublas crout_flags)
+  target_compile_options(gpu_int8_bench PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+  set_property(GLOBAL APPEND PROPERTY CROUT_PACKAGED_TESTS gpu_int8_bench gpu_sparse_bench gpu_irr_bench gpu_series_bench gpu_service_bench gpu_methods_bench
     gpu_mixed_bench gpu_probe_bench gpu_solve_bench gpu_stripes_bench)
 
   set(lu_benches gpu_iterative_bench gpu_lu_bench)
