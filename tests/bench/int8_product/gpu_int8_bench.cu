@@ -4,7 +4,8 @@
 //   gpu_int8_bench check                     compares both multiplications bit by bit
 //   gpu_int8_bench accuracy                  errors by family of matrices and number of moduli
 //   gpu_int8_bench speed ORDER INNER ROUNDS  times of products of ORDER x INNER and INNER x ORDER
-// The last argument `library` leaves out our own multiplication.
+// check and speed cover all schedules of our own multiplication. The last argument `library` leaves
+// it out.
 // An error is |computed - exact| / (|A||B|) of an element, in units of 2^-53.
 #include <algorithm>
 #include <cmath>
@@ -132,12 +133,15 @@ bool CheckBits(Workbench& bench, Int8Product& library, Int8Product& fused) {
 bool Check() {
   bool same = true;
   for (const Shape& shape :
-       {Shape{256, 256, 128, 256}, Shape{512, 1024, 640, 512}, Shape{2048, 3072, 4096, 3072}}) {
+       {Shape{256, 512, 128, 512}, Shape{512, 1024, 640, 512}, Shape{2048, 3072, 4096, 3072}}) {
     Workbench bench(shape);
     bench.Fill(Family::kSpread);
     Int8Product library(shape, 15, Multiplication::kLibrary);
-    Int8Product fused(shape, 15, Multiplication::kFused);
-    same = CheckBits(bench, library, fused) && same;
+    for (int schedule = 0; schedule < kSchedules; ++schedule) {
+      std::printf("%s: ", kScheduleNames[schedule]);
+      Int8Product fused(shape, 15, Multiplication::kFused, static_cast<Schedule>(schedule));
+      same = CheckBits(bench, library, fused) && same;
+    }
   }
   return same;
 }
@@ -246,26 +250,29 @@ void Speed(int64_t order, int inner, int rounds, bool with_fused) {
   Workbench bench(shape);
   bench.Fill(Family::kUnit);
   std::vector<Subject> subjects;
-  const auto add = [&](std::string name, int64_t slab, int moduli, Multiplication multiplication) {
+  const auto add = [&](std::string name, int64_t slab, int moduli, Multiplication multiplication,
+                       Schedule schedule) {
     shape.slab = std::min(slab, order);
-    auto product = std::make_unique<Int8Product>(shape, moduli, multiplication);
+    auto product = std::make_unique<Int8Product>(shape, moduli, multiplication, schedule);
     subjects.push_back({std::move(name), moduli, std::move(product), {}, {}});
   };
   subjects.push_back({"native", 0, nullptr, {}, {}});
-  add("14 library", order, 14, Multiplication::kLibrary);
-  add("14 library slab 512", 512, 14, Multiplication::kLibrary);
+  add("14 library", order, 14, Multiplication::kLibrary, Schedule::kPairs);
+  add("15 library", order, 15, Multiplication::kLibrary, Schedule::kPairs);
   if (with_fused) {
-    for (const int moduli : {13, 14, 15, 16}) {
-      add(std::to_string(moduli) + " fused", kFusedSlab, moduli, Multiplication::kFused);
+    for (const int moduli : {14, 15}) {
+      for (int schedule = 0; schedule < kSchedules; ++schedule) {
+        add(std::to_string(moduli) + " " + kScheduleNames[schedule], kFusedSlab, moduli,
+            Multiplication::kFused, static_cast<Schedule>(schedule));
+        CheckBits(bench, *subjects[moduli == 14 ? 1 : 2].product, *subjects.back().product);
+      }
     }
-    add("14 fused, whole", order, 14, Multiplication::kFused);
-    CheckBits(bench, *subjects[1].product, *subjects[4].product);
   }
   cudaEvent_t begin;
   cudaEvent_t end;
   Require(cudaEventCreate(&begin), "cudaEventCreate");
   Require(cudaEventCreate(&end), "cudaEventCreate");
-  constexpr int kRepetitions = 3;  // of a subject in a round, so that it determines the clock
+  constexpr int kRepetitions = 3;  // repeats a subject in a round, so that it determines the clock
   for (int round = -1; round < rounds; ++round) {
     for (Subject& subject : subjects) {
       for (int i = 0; i < kRepetitions; ++i) Measure(bench, subject, begin, end);

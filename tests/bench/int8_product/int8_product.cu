@@ -211,7 +211,8 @@ std::vector<float> StageEvents::Milliseconds() const {
   return result;
 }
 
-Int8Product::Int8Product(const Shape& shape, int moduli, Multiplication multiplication)
+Int8Product::Int8Product(const Shape& shape, int moduli, Multiplication multiplication,
+                         Schedule schedule)
     : shape_(shape),
       system_(MakeResidueSystem(moduli)),
       multiplication_(multiplication),
@@ -221,8 +222,8 @@ Int8Product::Int8Product(const Shape& shape, int moduli, Multiplication multipli
       b_(moduli * shape.columns * shape.inner),
       products_(multiplication == Multiplication::kLibrary ? shape.rows * shape.slab : 0),
       residues_(moduli * shape.rows * shape.slab / sizeof(uint4)),
-      fused_(MakeModularOperands(a_.get(), shape.rows, b_.get(), shape.columns, shape.inner,
-                                 moduli)) {}
+      fused_(MakeModularOperands(a_.get(), shape.rows, b_.get(), shape.columns, shape.inner, moduli,
+                                 schedule)) {}
 
 void Int8Product::MultiplyByLibrary(int64_t first, cublasHandle_t library, cudaStream_t stream,
                                     StageEvents& events) {

@@ -63,9 +63,11 @@ class StageEvents {
 
 class Int8Product {
  public:
-  // rows are a multiple of kTileRows; columns, and the slab that divides them, of kClusterColumns;
-  // inner is a multiple of kTileInner, at most kMaxInner.
-  Int8Product(const Shape& shape, int moduli, Multiplication multiplication);
+  // rows are a multiple of kTileRows; columns, and the slab that divides them, of
+  // kMaxClusterColumns; inner is a multiple of kTileInner, at most kMaxInner. `schedule` is that of
+  // kFused.
+  Int8Product(const Shape& shape, int moduli, Multiplication multiplication,
+              Schedule schedule = Schedule::kPairs);
 
   // Enqueues C := C - A B.
   void Enqueue(const Operands& operands, cublasHandle_t library, cudaStream_t stream,

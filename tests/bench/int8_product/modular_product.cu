@@ -11,13 +11,13 @@ namespace {
 
 constexpr int kStages = 4;
 constexpr int kColumnBytes = kTileColumns * kTileInner;  // operand of the block alone
-constexpr int kRowBytes = kTileRows * kTileInner;        // operand that both blocks read
+constexpr int kRowBytes = kTileRows * kTileInner;        // operand that all blocks read
 constexpr int kStageBytes = kColumnBytes + kRowBytes;
 constexpr int kConsumerWarps = 8;
 constexpr int kThreads = 128 + 32 * kConsumerWarps;
-constexpr int kAlignment = 1024;  // of the operands, for their swizzle
+constexpr int kAlignment = 1024;  // required by the swizzle of the operands
 constexpr int kSharedBytes = kStages * kStageBytes + kAlignment;
-constexpr int kGroupedColumns = 8;  // columns of clusters whose tiles are computed row by row
+constexpr int kGroupedColumns = 16;  // columns of tiles that are computed row by row
 
 __device__ inline uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
@@ -73,13 +73,13 @@ __device__ inline void LoadTile(uint32_t target, const CUtensorMap& map, uint32_
       : "memory");
 }
 
-// Loads a tile into both blocks of the cluster, and reports it to a barrier of each.
+// Loads a tile into all blocks of the cluster, and reports it to a barrier of each.
 __device__ inline void LoadTileInCluster(uint32_t target, const CUtensorMap& map, uint32_t barrier,
-                                         int inner, int row, int plane) {
+                                         int inner, int row, int plane, uint16_t blocks) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(target),
-      "l"(&map), "r"(barrier), "r"(inner), "r"(row), "r"(plane), "h"(static_cast<uint16_t>(3))
+      "l"(&map), "r"(barrier), "r"(inner), "r"(row), "r"(plane), "h"(blocks)
       : "memory");
 }
 
@@ -148,7 +148,10 @@ struct ClusterTile {
   int64_t column;  // in tiles of a cluster
 };
 
+template <int kCluster>
 struct Grid {
+  static constexpr int kGroup = kGroupedColumns / kCluster;
+
   int64_t rows;     // in tiles
   int64_t columns;  // in tiles of a cluster
   int planes;
@@ -157,11 +160,11 @@ struct Grid {
   // Consecutive tiles are near each other in rows and columns, so that their operands stay in L2.
   __device__ ClusterTile At(int64_t index) const {
     const int64_t in_plane = index % (rows * columns);
-    const int64_t group = in_plane / (rows * kGroupedColumns);
-    const int64_t width = min(int64_t{kGroupedColumns}, columns - group * kGroupedColumns);
-    const int64_t in_group = in_plane % (rows * kGroupedColumns);
+    const int64_t group = in_plane / (rows * kGroup);
+    const int64_t width = min(int64_t{kGroup}, columns - group * kGroup);
+    const int64_t in_group = in_plane % (rows * kGroup);
     return {static_cast<int>(index / (rows * columns)), in_group / width,
-            group * kGroupedColumns + in_group % width};
+            group * kGroup + in_group % width};
   }
 };
 
@@ -184,23 +187,28 @@ struct RingBarriers {
 };
 
 // Loads the operands of all tiles of this cluster.
-__device__ void Produce(const ModularOperands& operands, const Grid& grid, int64_t first,
+template <int kCluster>
+__device__ void Produce(const ModularOperands& operands, const Grid<kCluster>& grid, int64_t first,
                         uint32_t ring, RingBarriers& barriers) {
   const uint32_t rank = ClusterRank();
   RingPosition at;
-  for (int64_t index = blockIdx.x / 2; index < grid.Count(); index += gridDim.x / 2) {
+  for (int64_t index = blockIdx.x / kCluster; index < grid.Count(); index += gridDim.x / kCluster) {
     const ClusterTile tile = grid.At(index);
-    const auto column =
-        static_cast<int>(first + tile.column * kClusterColumns + rank * kTileColumns);
-    const auto row = static_cast<int>(tile.row * kTileRows + rank * (kTileRows / 2));
+    const auto column = static_cast<int>(first + (tile.column * kCluster + rank) * kTileColumns);
+    const auto row = static_cast<int>(tile.row * kTileRows + rank * (kTileRows / kCluster));
     for (int inner = 0; inner < operands.inner; inner += kTileInner) {
       const uint32_t full = SharedAddress(&barriers.full[at.stage]);
       const uint32_t target = ring + at.stage * kStageBytes;
       WaitBarrier(SharedAddress(&barriers.empty[at.stage]), at.parity ^ 1);
       ExpectBytes(full, kStageBytes);
       LoadTile(target, operands.columns, full, inner, column, tile.plane);
-      LoadTileInCluster(target + kColumnBytes + rank * (kRowBytes / 2), operands.rows, full, inner,
-                        row, tile.plane);
+      const uint32_t shared_target = target + kColumnBytes + rank * (kRowBytes / kCluster);
+      if constexpr (kCluster == 1) {
+        LoadTile(shared_target, operands.rows, full, inner, row, tile.plane);
+      } else {
+        LoadTileInCluster(shared_target, operands.rows, full, inner, row, tile.plane,
+                          (1 << kCluster) - 1);
+      }
       at.Advance();
     }
   }
@@ -223,20 +231,23 @@ __device__ inline void StoreResidues(const int32_t (&products)[128], int32_t p, 
   }
 }
 
-// Computes the tiles of this cluster. A warpgroup computes 64 columns of a tile.
+// Computes the tiles of this cluster. A warpgroup computes 64 columns of a tile. The products of
+// kPending stages are in flight when the consumer waits for the next stage.
+template <int kCluster, int kPending>
 __device__ void Consume(const ModularOperands& operands, const ResidueSystem& system,
-                        const Grid& grid, uint32_t ring, RingBarriers& barriers, uint4* residues) {
+                        const Grid<kCluster>& grid, uint32_t ring, RingBarriers& barriers,
+                        uint4* residues) {
   const int warpgroup = threadIdx.x / 128 - 1;
   const int thread = threadIdx.x % 128;
   const int lane = threadIdx.x % 32;
   const uint32_t rank = ClusterRank();
   const auto release = [&](int stage) {
-    if (lane < 2) ArriveInCluster(SharedAddress(&barriers.empty[stage]), lane);
+    if (lane < kCluster) ArriveInCluster(SharedAddress(&barriers.empty[stage]), lane);
     __syncwarp();
   };
   RingPosition at;
   int32_t products[128];
-  for (int64_t index = blockIdx.x / 2; index < grid.Count(); index += gridDim.x / 2) {
+  for (int64_t index = blockIdx.x / kCluster; index < grid.Count(); index += gridDim.x / kCluster) {
     int previous = -1;
     for (int inner = 0; inner < operands.inner; inner += kTileInner) {
       WaitBarrier(SharedAddress(&barriers.full[at.stage]), at.parity);
@@ -249,46 +260,55 @@ __device__ void Consume(const ModularOperands& operands, const ResidueSystem& sy
         MultiplyAccumulate(products, columns + 2 * step, rows + 2 * step, inner + step);
       }
       CommitProducts();
-      if (previous >= 0) {
-        WaitForProducts<1>();
-        release(previous);
+      if constexpr (kPending == 0) {
+        WaitForProducts<0>();
+        release(at.stage);
+      } else {
+        if (previous >= 0) {
+          WaitForProducts<1>();
+          release(previous);
+        }
+        previous = at.stage;
       }
-      previous = at.stage;
       at.Advance();
     }
-    WaitForProducts<0>();
-    release(previous);
+    if constexpr (kPending > 0) {
+      WaitForProducts<0>();
+      release(previous);
+    }
     const ClusterTile tile = grid.At(index);
     const Modulus& modulus = system.moduli[tile.plane];
     const int64_t tile_index =
-        tile.plane * grid.rows * grid.columns * 2 + (tile.column * 2 + rank) * grid.rows + tile.row;
+        (tile.plane * grid.columns * kCluster + tile.column * kCluster + rank) * grid.rows +
+        tile.row;
     StoreResidues(products, modulus.p, modulus.reciprocal,
                   residues + tile_index * (kTileWords / 4) + warpgroup * (kTileWords / 8) + thread);
   }
 }
 
-__global__ void __cluster_dims__(2) __launch_bounds__(kThreads, 1)
+template <int kCluster, int kPending>
+__global__ void __launch_bounds__(kThreads, 1)
     ModularProductKernel(const __grid_constant__ ModularOperands operands,
-                         const __grid_constant__ ResidueSystem system, Grid grid, int64_t first,
-                         uint4* residues) {
+                         const __grid_constant__ ResidueSystem system, Grid<kCluster> grid,
+                         int64_t first, uint4* residues) {
   extern __shared__ uint8_t shared[];
   __shared__ RingBarriers barriers;
   const uint32_t ring = (SharedAddress(shared) + kAlignment - 1) / kAlignment * kAlignment;
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < kStages; ++stage) {
       InitBarrier(SharedAddress(&barriers.full[stage]), 1);
-      InitBarrier(SharedAddress(&barriers.empty[stage]), 2 * kConsumerWarps);
+      InitBarrier(SharedAddress(&barriers.empty[stage]), kCluster * kConsumerWarps);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   SynchronizeCluster();
   if (threadIdx.x >= 128) {
-    Consume(operands, system, grid, ring, barriers, residues);
+    Consume<kCluster, kPending>(operands, system, grid, ring, barriers, residues);
   } else if (threadIdx.x == 0) {
     Produce(operands, grid, first, ring, barriers);
   }
   __syncwarp();
-  SynchronizeCluster();  // the other block reports to barriers of this one until then
+  SynchronizeCluster();  // other blocks report to barriers of this one until then
 }
 
 using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
@@ -306,15 +326,16 @@ EncodeTiled FindEncodeTiled() {
   return reinterpret_cast<EncodeTiled>(function);
 }
 
-// Describes planes of `rows` rows of `inner` bytes, loaded in boxes of 128 rows and 128 bytes.
-CUtensorMap DescribePlanes(const int8_t* data, int64_t rows, int inner, int planes) {
+// Describes planes of `rows` rows of `inner` bytes, loaded in boxes of `box_rows` rows and 128
+// bytes.
+CUtensorMap DescribePlanes(const int8_t* data, int64_t rows, int inner, int planes, int box_rows) {
   static const EncodeTiled encode = FindEncodeTiled();
   CUtensorMap map;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(inner), static_cast<cuuint64_t>(rows),
                               static_cast<cuuint64_t>(planes)};
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(inner),
                                 static_cast<cuuint64_t>(inner) * static_cast<cuuint64_t>(rows)};
-  const cuuint32_t box[] = {kTileInner, 128, 1};
+  const cuuint32_t box[] = {kTileInner, static_cast<cuuint32_t>(box_rows), 1};
   const cuuint32_t steps[] = {1, 1, 1};
   const CUresult result =
       encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 3, const_cast<int8_t*>(data), sizes, strides, box,
@@ -325,33 +346,75 @@ CUtensorMap DescribePlanes(const int8_t* data, int64_t rows, int inner, int plan
   std::exit(1);
 }
 
+int ClusterOf(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kPairs:
+    case Schedule::kPairsEarly:
+      return 2;
+    case Schedule::kQuadsEarly:
+      return 4;
+    case Schedule::kSinglesEarly:
+      return 1;
+  }
+  return 1;
+}
+
+// Returns the number of clusters that run at the same time. A cluster that waits for another one to
+// end would double the time.
+template <class Kernel>
+int CountResidentClusters(Kernel* kernel, const cudaLaunchConfig_t& config) {
+  Require(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes),
+          "cudaFuncSetAttribute");
+  int clusters = 0;
+  Require(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config),
+          "cudaOccupancyMaxActiveClusters");
+  std::printf("clusters of %u blocks: %d\n", config.attrs[0].val.clusterDim.x, clusters);
+  return clusters;
+}
+
+template <int kCluster, int kPending>
+void Launch(const ModularOperands& operands, const ResidueSystem& system, int64_t first,
+            int64_t columns, uint4* residues, cudaStream_t stream) {
+  auto* const kernel = ModularProductKernel<kCluster, kPending>;
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {kCluster, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = kCluster;
+  config.blockDim = kThreads;
+  config.dynamicSmemBytes = kSharedBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  static const int resident = CountResidentClusters(kernel, config);
+  const Grid<kCluster> grid = {operands.row_count / kTileRows, columns / (kCluster * kTileColumns),
+                               system.count};
+  const int64_t tiles = grid.rows * grid.columns * grid.planes;
+  config.gridDim = static_cast<unsigned>(kCluster * std::min<int64_t>(resident, tiles));
+  Require(cudaLaunchKernelEx(&config, kernel, operands, system, grid, first, residues),
+          "ModularProductKernel");
+}
+
 }  // namespace
 
 ModularOperands MakeModularOperands(const int8_t* a, int64_t rows, const int8_t* b, int64_t columns,
-                                    int inner, int moduli) {
-  return {DescribePlanes(a, rows, inner, moduli), DescribePlanes(b, columns, inner, moduli), rows,
-          inner};
+                                    int inner, int moduli, Schedule schedule) {
+  return {DescribePlanes(a, rows, inner, moduli, kTileRows / ClusterOf(schedule)),
+          DescribePlanes(b, columns, inner, moduli, kTileColumns), rows, inner, schedule};
 }
 
 void ModularProduct(const ModularOperands& operands, const ResidueSystem& system, int64_t first,
                     int64_t columns, uint4* residues, cudaStream_t stream) {
-  static const int blocks = [] {
-    int device = 0;
-    int processors = 0;
-    Require(cudaGetDevice(&device), "cudaGetDevice");
-    Require(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-            "cudaDeviceGetAttribute");
-    Require(cudaFuncSetAttribute(ModularProductKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 kSharedBytes),
-            "cudaFuncSetAttribute");
-    return processors / 2 * 2;
-  }();
-  const Grid grid = {operands.row_count / kTileRows, columns / kClusterColumns, system.count};
-  const int64_t tiles = grid.rows * grid.columns * grid.planes;
-  const auto launched = static_cast<unsigned>(std::min<int64_t>(blocks, 2 * tiles));
-  ModularProductKernel<<<launched, kThreads, kSharedBytes, stream>>>(operands, system, grid, first,
-                                                                     residues);
-  Require(cudaGetLastError(), "ModularProductKernel");
+  switch (operands.schedule) {
+    case Schedule::kPairs:
+      return Launch<2, 1>(operands, system, first, columns, residues, stream);
+    case Schedule::kPairsEarly:
+      return Launch<2, 0>(operands, system, first, columns, residues, stream);
+    case Schedule::kQuadsEarly:
+      return Launch<4, 0>(operands, system, first, columns, residues, stream);
+    case Schedule::kSinglesEarly:
+      return Launch<1, 0>(operands, system, first, columns, residues, stream);
+  }
 }
 
 }  // namespace crout::int8_product

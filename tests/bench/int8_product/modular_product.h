@@ -14,13 +14,25 @@
 
 namespace crout::int8_product {
 
-// One block computes a tile of kTileRows rows and kTileColumns columns of C. Two blocks with the
-// same rows form a cluster.
+// One block computes a tile of kTileRows rows and kTileColumns columns of C. Blocks with the same
+// rows form a cluster.
 inline constexpr int kTileRows = 256;
 inline constexpr int kTileColumns = 128;
-inline constexpr int kClusterColumns = 2 * kTileColumns;
+inline constexpr int kMaxCluster = 4;
+inline constexpr int kMaxClusterColumns = kMaxCluster * kTileColumns;
 inline constexpr int kTileInner = 128;
 inline constexpr int64_t kTileWords = int64_t{kTileRows} * kTileColumns / 4;
+
+// Schedules of ModularProduct(). A cluster loads the rows that its blocks share once.
+enum class Schedule {
+  kPairs,         // clusters of two blocks; a stage is released when the next one is issued
+  kPairsEarly,    // clusters of two blocks; a stage is released when its own products end
+  kQuadsEarly,    // clusters of four blocks, as kPairsEarly
+  kSinglesEarly,  // no clusters, as kPairsEarly
+};
+inline constexpr const char* kScheduleNames[] = {"pairs", "pairs early", "quads early",
+                                                 "singles early"};
+inline constexpr int kSchedules = 4;
 
 // The four elements of a word of residues: rows row and row + 1 of columns column and column + 8.
 struct FragmentPlace {
@@ -50,11 +62,12 @@ struct ModularOperands {
   CUtensorMap columns;
   int64_t row_count;
   int inner;
+  Schedule schedule;
 };
 
-// rows is a multiple of kTileRows, columns of kClusterColumns, inner of kTileInner.
+// rows is a multiple of kTileRows, columns of kMaxClusterColumns, inner of kTileInner.
 ModularOperands MakeModularOperands(const int8_t* a, int64_t rows, const int8_t* b, int64_t columns,
-                                    int inner, int moduli);
+                                    int inner, int moduli, Schedule schedule);
 
 // Computes the residues of columns [first, first + columns) of A B for all moduli into planes of
 // rows x columns elements.
