@@ -10,10 +10,13 @@
 #include <string>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "kernels/catalogue.h"
 #include "kernels/execution_context.h"
 #include "kernels/memory.h"
+#include "kernels/util/owned_file.h"
 
 namespace crout {
 
@@ -30,6 +33,7 @@ struct DeviceInfo {
   bool has_sparse_ops = false;        // matrices may be stored sparse (sparse_ops.h)
   std::string pci_bus_id = {};        // GPUs only: "0000:5d:00.0", the driver's identifier
   int ranks = 0;                      // processes of a group; 0: not a group
+  std::string uuid = {};              // GPUs only: 16 bytes, the same in all processes
 };
 
 // Memory use of a device at one moment, in bytes.
@@ -66,11 +70,12 @@ class Uploader {
   // can time this wait apart from its own work.
   virtual absl::Status Join(ExecutionContext& context) = 0;
 
-  // Enqueues the copy of the next bytes from registered memory (Device::Register), without staging
-  // memory. The bytes must stay there until Join() or the destructor has returned. Returns false,
-  // without an effect, if this device does not do so.
-  virtual absl::StatusOr<bool> Send(std::span<const std::byte> registered) {
-    (void)registered;
+  // Enqueues the copy of the next bytes from registered memory (Device::Register) or from memory of
+  // this device (Device::AllocateShareable), without staging memory. The bytes must stay there
+  // until Join() or the destructor has returned. Returns false, without an effect, if this device
+  // does not do so.
+  virtual absl::StatusOr<bool> Send(std::span<const std::byte> source) {
+    (void)source;
     return false;
   }
 };
@@ -82,7 +87,23 @@ class HostRegistration {
   virtual ~HostRegistration() = default;
 };
 
-// Thread-safe. Outlives its contexts, buffers, uploaders and registrations.
+// Device memory that another process can map (decision 0078). The other process may change it at
+// any time. Thread-safe.
+class ShareableMemory {
+ public:
+  virtual ~ShareableMemory() = default;
+
+  // The memory in device memory.
+  virtual std::span<std::byte> bytes() const = 0;
+  // Returns a descriptor that another process can map, also after this object has ended.
+  virtual absl::StatusOr<OwnedFile> Export() const = 0;
+
+  // Copy between this memory and host memory of the size of `from` or `to`. Wait for the copy.
+  virtual absl::Status CopyToHost(const std::byte* from, std::span<std::byte> to) = 0;
+  virtual absl::Status CopyFromHost(std::span<const std::byte> from, std::byte* to) = 0;
+};
+
+// Thread-safe. Outlives its contexts, buffers, uploaders, registrations and shareable memory.
 class Device {
  public:
   virtual ~Device() = default;
@@ -119,6 +140,16 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) {
     (void)memory;
     return nullptr;
+  }
+
+  // Sizes of shareable memory are multiples of this.
+  static constexpr size_t kShareableUnit = size_t{2} << 20;
+  // Allocates zeroed memory outside of memory(). UNIMPLEMENTED if this device cannot share memory,
+  // RESOURCE_EXHAUSTED if memory is short.
+  virtual absl::StatusOr<std::unique_ptr<ShareableMemory>> AllocateShareable(size_t bytes) {
+    (void)bytes;
+    return absl::UnimplementedError(absl::StrCat("other processes cannot map the memory of ",
+                                                 info().name, ". Share host memory instead"));
   }
 
   const auto& algorithms() const { return catalogue().algorithms; }

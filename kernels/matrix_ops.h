@@ -195,7 +195,8 @@ class MatrixOps {
                                 double beta, const AnyMatrix& c) = 0;
 
   // Enqueue byte copies between device memories, or between device and host memory. A copy overlaps
-  // other work only if its host side is from Device::staging_memory().
+  // other work only if its host side is from Device::staging_memory(). The destination of
+  // CopyToHost may also be Device::AllocateShareable() memory of the same device.
   virtual absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) = 0;
   virtual absl::Status CopyToDevice(const void* host, void* device, size_t bytes) = 0;
   virtual absl::Status CopyToHost(const void* device, void* host, size_t bytes) = 0;

@@ -109,7 +109,9 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
         *shared, *components->folder_homes_, *components->files_, *components->cache_);
   }
   components->shared_regions_ = std::make_unique<SharedRegions>(
-      *components->cache_, *components->devices_, config.max_shared_memory_bytes);
+      *components->cache_, *components->devices_,
+      SharedRegions::Limits{.host = config.max_shared_memory_bytes,
+                            .device = config.max_shared_device_memory_bytes});
   const int cores = config.host_threads > 0 ? config.host_threads : host::AvailableCores();
   components->parsers_ = std::make_unique<ThreadPool>(cores);
   components->releasing_ = std::make_unique<ThreadPool>(kReleasingThreads);

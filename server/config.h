@@ -61,7 +61,8 @@ struct Config {
   int host_threads = 0;  // cores for the host device and for parsing; 0: host::AvailableCores()
   size_t receive_buffer_bytes = size_t{1} << 30;  // for messages in transit on all connections
   size_t call_memory_bytes = size_t{128} << 20;   // for open calls, without their payloads
-  size_t max_shared_memory_bytes = 0;             // that clients share; 0: no memory sockets
+  size_t max_shared_memory_bytes = 0;             // that clients share; 0: none
+  size_t max_shared_device_memory_bytes = 0;      // the same on each GPU
   size_t max_pinned_bytes = 0;  // limit for one tenant; 0: a quarter of all budgets
   // Idle time after which free host memory is returned to the system; infinite: never.
   absl::Duration return_memory_after = absl::Seconds(10);

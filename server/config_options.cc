@@ -345,6 +345,9 @@ void AddMemoryOptions(Options& options, Config& config) {
                    "Memory that clients of Unix sockets may share with the server, a quarter for "
                    "each user, charged to --host-budget. Each unix:PATH of --listen then has a "
                    "memory socket PATH.memory; 0: none");
+  options.AddBytes("max-shared-device-memory", config.max_shared_device_memory_bytes,
+                   "Memory of each GPU that clients of Unix sockets may share with the server, a "
+                   "quarter for each user, part of the GPU's budget; 0: none");
   options.AddTimeLimit("return-memory-after", config.return_memory_after,
                        "Idle time after which free host memory is returned to the system");
 }

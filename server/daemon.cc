@@ -116,6 +116,31 @@ size_t MaxConnections(int64_t requested, size_t addresses) {
 
 Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
 
+// Adds the region of a client of a memory socket.
+void MapMemory(SharedRegions& regions, MemoryListener::Request request, MemoryListener::Done done) {
+  using Grant = MemoryListener::Grant;
+  if (request.gpu.empty()) {
+    return regions.Add(
+        std::move(request.file), request.size, request.user,
+        [done = std::move(done)](absl::StatusOr<SharedRegions::Region> region) mutable {
+          if (!region.ok()) return std::move(done)(region.status());
+          std::string id = (*region)->id();
+          std::move(done)(Grant{.id = std::move(id), .region = *std::move(region)});
+        });
+  }
+  regions.Allocate(
+      std::move(request.gpu), request.size, request.user,
+      [done = std::move(done)](absl::StatusOr<SharedRegions::DeviceRegion> made) mutable {
+        if (!made.ok()) return std::move(done)(made.status());
+        std::string id = made->region->id();
+        const uint64_t size = made->region->bytes().size();
+        std::move(done)(Grant{.id = std::move(id),
+                              .region = std::move(made->region),
+                              .file = std::move(made->memory),
+                              .size = size});
+      });
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
@@ -205,21 +230,17 @@ absl::Status Daemon::BindTo(const std::string& address) {
   listeners_.push_back(*std::move(listener));
   addresses_.push_back(address);
   CROUT_RETURN_IF_ERROR(GrantAccess(path, config_.unix_access));
-  return config_.max_shared_memory_bytes > 0 ? BindMemorySocket(path) : absl::OkStatus();
+  const bool shares =
+      config_.max_shared_memory_bytes > 0 || config_.max_shared_device_memory_bytes > 0;
+  return shares ? BindMemorySocket(path) : absl::OkStatus();
 }
 
 absl::Status Daemon::BindMemorySocket(const std::string& path) {
   const std::string memory_path = MemorySocketPath(path);
   SharedRegions& regions = components_->core().shared_regions;
   auto listener = MemoryListener::Bind(
-      memory_path,
-      [&regions](OwnedFile file, uint64_t size, uid_t user, MemoryListener::Done done) {
-        regions.Add(std::move(file), size, user,
-                    [done = std::move(done)](absl::StatusOr<SharedRegions::Region> region) mutable {
-                      if (!region.ok()) return std::move(done)(region.status());
-                      std::string id = (*region)->id();
-                      std::move(done)(MemoryListener::Grant{std::move(id), *std::move(region)});
-                    });
+      memory_path, [&regions](MemoryListener::Request request, MemoryListener::Done done) {
+        MapMemory(regions, std::move(request), std::move(done));
       });
   if (!listener.ok()) return CannotBind(memory_path, listener.status());
   memory_listeners_.push_back(*std::move(listener));

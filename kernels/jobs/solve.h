@@ -108,10 +108,11 @@ absl::Status CheckMatrix(const SolvePlan& plan, const FactorSummary& factor, boo
 using Float64FactorFunction = std::function<absl::StatusOr<const Factorization*>()>;
 
 // Solves op(A) X = B for the right-hand sides in `upload`, which is n x nrhs in device memory,
-// packed as planned. Writes X to `out`, host memory of plan.delivered.bytes(), in B's
-// precision and layout. `out` is not written if an error occurs before X is delivered. Blocks like
-// Factorize. `wider`, if given, is called at most once, when corrections end short of the required
-// accuracy; without it, the summary reports the error reached.
+// packed as planned. Writes X to `out`, plan.delivered.bytes() of host memory or of
+// Device::AllocateShareable() memory, in B's precision and layout. `out` is not written if an error
+// occurs before X is delivered. Blocks like Factorize. `wider`, if given, is called at most once,
+// when corrections end short of the required accuracy; without it, the summary reports the error
+// reached.
 //
 // FAILED_PRECONDITION if the factor is singular (with the pivot's index), B has another number of
 // rows, or the solver cannot use the factor or requires preparation. Also if an error, refinement

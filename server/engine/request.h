@@ -50,6 +50,7 @@ enum class RequestedPrecision : uint8_t {
 
 struct FactorRequest {
   std::string device;  // empty: the engine chooses the device
+  std::string near;    // device that has the payload, preferred if `device` is empty
   std::string algorithm = "auto";
   std::optional<DType> factor_dtype;  // unset: the type of the matrix
   RequestedPrecision precision = RequestedPrecision::kFactorType;
@@ -110,6 +111,7 @@ struct SeriesStepRequest {
   std::optional<ChangeRequest> change;
   MatrixSpec rhs;
   std::optional<MatrixSpec> x0;
+  std::string near;  // see FactorRequest
 };
 
 struct EchelonRequest {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -28,17 +29,15 @@ constexpr size_t kMaxPerUser = MemoryListener::kMaxConnections / 4;
 // Descriptors that fit into the control buffer. The system closes the others of a message.
 constexpr size_t kMaxFiles = 4;
 
-// An offer as it is sent.
-struct OfferMessage {
+// A request as it is sent. An offer of a file ends before `gpu`.
+struct RequestMessage {
   char magic[sizeof kMemoryMagic];
   uint64_t size;  // little-endian
+  char gpu[kGpuUuidBytes];
 };
-static_assert(sizeof(OfferMessage) == 16);
-
-struct ReceivedOffer {
-  OwnedFile file;
-  uint64_t size = 0;
-};
+constexpr size_t kOfferBytes = offsetof(RequestMessage, gpu);
+static_assert(sizeof kGpuMemoryMagic == sizeof kMemoryMagic && kOfferBytes == 16 &&
+              sizeof(RequestMessage) == 32);
 
 // Takes over all descriptors of a message.
 std::vector<OwnedFile> TakeFiles(msghdr& message) {
@@ -57,9 +56,9 @@ std::vector<OwnedFile> TakeFiles(msghdr& message) {
   return files;
 }
 
-absl::StatusOr<ReceivedOffer> Receive(int socket) {
-  OfferMessage offer = {};
-  iovec bytes = {.iov_base = &offer, .iov_len = sizeof offer};
+absl::StatusOr<MemoryListener::Request> Receive(int socket) {
+  RequestMessage sent = {};
+  iovec bytes = {.iov_base = &sent, .iov_len = sizeof sent};
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxFiles * sizeof(int))] = {};
   msghdr message = {};
   message.msg_iov = &bytes;
@@ -68,26 +67,65 @@ absl::StatusOr<ReceivedOffer> Receive(int socket) {
   message.msg_controllen = sizeof control;
   const ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (count < 0 && (errno == EAGAIN || errno == EINTR))
-    return absl::UnavailableError("no offer yet");
+    return absl::UnavailableError("no request yet");
   if (count <= 0) return absl::CancelledError("the client has closed the connection");
   std::vector<OwnedFile> files = TakeFiles(message);
   constexpr int kCut = MSG_TRUNC | MSG_CTRUNC;
-  if (count != sizeof offer || (message.msg_flags & kCut) != 0 ||
-      std::memcmp(offer.magic, kMemoryMagic, sizeof offer.magic) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("the offer is not ", sizeof offer,
-                                                   " bytes that start with ", kMemoryMagic,
-                                                   ". Use a client of the server's version"));
-  }
-  if (files.size() != 1) {
+  const auto is = [&](const char* magic, size_t size) {
+    return count == static_cast<ssize_t>(size) && (message.msg_flags & kCut) == 0 &&
+           std::memcmp(sent.magic, magic, sizeof sent.magic) == 0;
+  };
+  MemoryListener::Request request;
+  request.size = le64toh(sent.size);
+  if (is(kGpuMemoryMagic, sizeof sent)) {
+    request.gpu.assign(sent.gpu, sizeof sent.gpu);
+  } else if (!is(kMemoryMagic, kOfferBytes)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the offer has ", files.size(), " file descriptors. Send exactly one"));
+        absl::StrCat("the offer is not ", kOfferBytes, " bytes that start with ", kMemoryMagic,
+                     ", or ", sizeof sent, " that start with ", kGpuMemoryMagic,
+                     ". Use a client of the server's version"));
   }
-  return ReceivedOffer{std::move(files.front()), le64toh(offer.size)};
+  const size_t expected = request.gpu.empty() ? 1 : 0;
+  if (files.size() != expected) {
+    return absl::InvalidArgumentError(absl::StrCat("the offer has ", files.size(),
+                                                   " file descriptors. Send exactly ",
+                                                   expected == 1 ? "one" : "none"));
+  }
+  if (expected == 1) request.file = std::move(files.front());
+  return request;
+}
+
+// Sends a message with a descriptor, unless that is -1. A client that reads nothing gets no answer.
+void SendWithFile(int socket, std::string& text, int file) {
+  iovec bytes = {.iov_base = text.data(), .iov_len = text.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (file >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(part), &file, sizeof(int));
+  }
+  (void)!sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+std::string AnswerTo(const absl::StatusOr<MemoryListener::Grant>& grant) {
+  if (!grant.ok()) return absl::StrCat("\1", std::string(grant.status().message()));
+  std::string answer = absl::StrCat(std::string(1, '\0'), grant->id);
+  if (grant->file.get() < 0) return answer;
+  const uint64_t size = htole64(grant->size);
+  answer.append(reinterpret_cast<const char*>(&size), sizeof size);
+  return answer;
 }
 
 }  // namespace
 
-// The state of a connection that offers share with the listener.
+// The state of a connection that requests share with the listener.
 class MemoryListener::Connection {
  public:
   Connection(OwnedFile socket, uid_t user) : user_(user), socket_(std::move(socket)) {}
@@ -98,18 +136,16 @@ class MemoryListener::Connection {
     MutexLock lock(&mutex_);
     return socket_.get();
   }
-  // Whether the client has sent its offer. Used by the thread of the listener.
-  bool has_offer = false;
+  // Whether the client has sent its request. Used by the thread of the listener.
+  bool has_request = false;
 
   // Keeps the grant while the connection is open, and answers the client.
   void Answer(absl::StatusOr<Grant> grant) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const std::string reply = grant.ok()
-                                  ? absl::StrCat(std::string(1, '\0'), grant->id)
-                                  : absl::StrCat("\1", std::string(grant.status().message()));
+    std::string answer = AnswerTo(grant);
     MutexLock lock(&mutex_);
     if (socket_.get() < 0) return;
     if (grant.ok()) region_ = std::move(grant->region);
-    send(socket_.get(), reply.data(), reply.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    SendWithFile(socket_.get(), answer, grant.ok() ? grant->file.get() : -1);
     // The thread of the listener then sees the end of the connection.
     if (!grant.ok()) shutdown(socket_.get(), SHUT_RDWR);
   }
@@ -129,19 +165,19 @@ class MemoryListener::Connection {
 };
 
 absl::StatusOr<std::unique_ptr<MemoryListener>> MemoryListener::Bind(const std::string& path,
-                                                                     Offer offer) {
+                                                                     Map map) {
   OwnedFile stop(eventfd(0, EFD_CLOEXEC));
   if (stop.get() < 0) {
     return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
   }
   CROUT_ASSIGN_OR_RETURN(const int socket, ListenUnix(path, SOCK_SEQPACKET));
   return std::unique_ptr<MemoryListener>(
-      new MemoryListener(path, OwnedFile(socket), std::move(stop), std::move(offer)));
+      new MemoryListener(path, OwnedFile(socket), std::move(stop), std::move(map)));
 }
 
-MemoryListener::MemoryListener(std::string path, OwnedFile socket, OwnedFile stop, Offer offer)
+MemoryListener::MemoryListener(std::string path, OwnedFile socket, OwnedFile stop, Map map)
     : path_(std::move(path)),
-      offer_(std::move(offer)),
+      map_(std::move(map)),
       socket_(std::move(socket)),
       stop_(std::move(stop)) {}
 
@@ -180,7 +216,7 @@ void MemoryListener::Run() {
     if (polled[0].revents != 0) return;
     for (size_t i = 0; i < connections_.size(); ++i) {
       bool open = polled[i + 2].revents == 0;
-      if (!open) AbandonOnBadAlloc([&] { open = ReadOffer(connections_[i]); });
+      if (!open) AbandonOnBadAlloc([&] { open = ReadRequest(connections_[i]); });
       if (!open) connections_[i]->Close();
     }
     std::erase_if(connections_, [](const auto& connection) { return connection->socket() < 0; });
@@ -205,20 +241,21 @@ void MemoryListener::Accept() {
   connections_.push_back(std::make_shared<Connection>(std::move(socket), user));
 }
 
-bool MemoryListener::ReadOffer(const std::shared_ptr<Connection>& connection) {
-  if (connection->has_offer) return false;  // The client has closed it, or violates the protocol.
-  absl::StatusOr<ReceivedOffer> offer = Receive(connection->socket());
-  if (absl::IsUnavailable(offer.status())) return true;
-  if (absl::IsCancelled(offer.status())) return false;
-  connection->has_offer = true;
+bool MemoryListener::ReadRequest(const std::shared_ptr<Connection>& connection) {
+  if (connection->has_request) return false;  // The client has closed it, or violates the protocol.
+  absl::StatusOr<Request> request = Receive(connection->socket());
+  if (absl::IsUnavailable(request.status())) return true;
+  if (absl::IsCancelled(request.status())) return false;
+  connection->has_request = true;
   const auto answer = [connection, refused = refused_](absl::StatusOr<Grant> grant) {
     if (!grant.ok()) ++*refused;
     connection->Answer(std::move(grant));
   };
-  if (offer.ok()) {
-    offer_(std::move(offer->file), offer->size, connection->user(), answer);
+  if (request.ok()) {
+    request->user = connection->user();
+    map_(*std::move(request), answer);
   } else {
-    answer(offer.status());
+    answer(request.status());
   }
   return true;
 }

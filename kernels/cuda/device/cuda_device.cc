@@ -13,6 +13,7 @@
 #include "kernels/cuda/device/cuda_device_core.h"
 #include "kernels/cuda/device/cuda_memory.h"
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/shareable_memory.h"
 #include "kernels/cuda/device/start_up.h"
 #include "kernels/cuda/device/upload_pool.h"
 #include "kernels/cuda/device/vendor_environment.h"
@@ -60,6 +61,7 @@ class CudaDevice final : public Device {
     return uploads_->Start(to);
   }
   absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) override;
+  absl::StatusOr<std::unique_ptr<ShareableMemory>> AllocateShareable(size_t bytes) override;
   const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
@@ -90,6 +92,14 @@ absl::StatusOr<std::unique_ptr<HostRegistration>> CudaDevice::Register(
   return std::make_unique<CudaRegistration>(core_, memory.data());
 }
 
+absl::StatusOr<std::unique_ptr<ShareableMemory>> CudaDevice::AllocateShareable(size_t bytes) {
+  CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
+  auto memory = MakeShareableMemory(core_, bytes);
+  if (!absl::IsResourceExhausted(memory.status())) return memory;
+  memory_.TrimTo(0);  // The pool may hold the free part of the budget.
+  return MakeShareableMemory(core_, bytes);
+}
+
 absl::Status CudaDevice::Describe() {
   cudaDeviceProp properties;
   CROUT_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, core_.ordinal()));
@@ -100,6 +110,7 @@ absl::Status CudaDevice::Describe() {
   CROUT_RETURN_IF_CUDA_ERROR(
       cudaDeviceGetPCIBusId(pci_bus_id.data(), pci_bus_id.size(), core_.ordinal()));
   info_.pci_bus_id = pci_bus_id.data();
+  CROUT_ASSIGN_OR_RETURN(info_.uuid, UuidOf(core_.ordinal()));
   info_.memory_bytes = properties.totalGlobalMem;
   info_.parallelism = options_.streams;
   info_.types = kAllTypes;

@@ -6,22 +6,11 @@
 #include <utility>
 
 #include "kernels/cuda/device/cuda_status.h"
+#include "kernels/cuda/device/driver_function.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
 namespace {
-
-// Looks up driver functions by name, so that a machine without a GPU does not need the driver
-// library. Null if the driver is older than the toolkit's header.
-template <class F>
-absl::Status Find(const char* name, F* function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result;
-  CROUT_RETURN_IF_CUDA_ERROR(
-      cudaGetDriverEntryPointByVersion(name, &found, CUDART_VERSION, cudaEnableDefault, &result));
-  *function = result == cudaDriverEntryPointSuccess ? reinterpret_cast<F>(found) : nullptr;
-  return absl::OkStatus();
-}
 
 struct Driver {
   decltype(&cuDeviceGet) device;
@@ -34,13 +23,13 @@ struct Driver {
 
   static absl::StatusOr<std::optional<Driver>> Load() {
     Driver driver;
-    CROUT_RETURN_IF_ERROR(Find("cuDeviceGet", &driver.device));
-    CROUT_RETURN_IF_ERROR(Find("cuDeviceGetDevResource", &driver.resource));
-    CROUT_RETURN_IF_ERROR(Find("cuDevSmResourceSplitByCount", &driver.split));
-    CROUT_RETURN_IF_ERROR(Find("cuDevResourceGenerateDesc", &driver.describe));
-    CROUT_RETURN_IF_ERROR(Find("cuGreenCtxCreate", &driver.create));
-    CROUT_RETURN_IF_ERROR(Find("cuGreenCtxDestroy", &driver.destroy));
-    CROUT_RETURN_IF_ERROR(Find("cuGreenCtxStreamCreate", &driver.create_stream));
+    CROUT_RETURN_IF_ERROR(FindDriverFunction("cuDeviceGet", &driver.device));
+    CROUT_RETURN_IF_ERROR(FindDriverFunction("cuDeviceGetDevResource", &driver.resource));
+    CROUT_RETURN_IF_ERROR(FindDriverFunction("cuDevSmResourceSplitByCount", &driver.split));
+    CROUT_RETURN_IF_ERROR(FindDriverFunction("cuDevResourceGenerateDesc", &driver.describe));
+    CROUT_RETURN_IF_ERROR(FindDriverFunction("cuGreenCtxCreate", &driver.create));
+    CROUT_RETURN_IF_ERROR(FindDriverFunction("cuGreenCtxDestroy", &driver.destroy));
+    CROUT_RETURN_IF_ERROR(FindDriverFunction("cuGreenCtxStreamCreate", &driver.create_stream));
     const bool complete = driver.device != nullptr && driver.resource != nullptr &&
                           driver.split != nullptr && driver.describe != nullptr &&
                           driver.create != nullptr && driver.destroy != nullptr &&

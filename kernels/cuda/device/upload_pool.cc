@@ -74,24 +74,24 @@ absl::Status CudaUploader::Commit(size_t bytes) {
   return pool_.core_.Observe(EnqueueCopy());
 }
 
-absl::StatusOr<bool> CudaUploader::Send(std::span<const std::byte> registered) {
+absl::StatusOr<bool> CudaUploader::Send(std::span<const std::byte> source) {
   const size_t left = destination_.size() - committed_;
-  if (registered.size() > left) {
+  if (source.size() > left) {
     return absl::InternalError(
-        absl::StrCat(registered.size(), " bytes were sent; only ", left, " are missing"));
+        absl::StrCat(source.size(), " bytes were sent; only ", left, " are missing"));
   }
-  if (registered.empty()) return true;
+  if (source.empty()) return true;
   CROUT_RETURN_IF_ERROR(pool_.core_.MakeCurrent());
   if (filled_ > 0) CROUT_RETURN_IF_ERROR(pool_.core_.Observe(EnqueueCopy()));
-  CROUT_RETURN_IF_ERROR(pool_.core_.Observe(EnqueueDirectCopy(registered)));
-  committed_ += registered.size();
+  CROUT_RETURN_IF_ERROR(pool_.core_.Observe(EnqueueDirectCopy(source)));
+  committed_ += source.size();
   return true;
 }
 
-absl::Status CudaUploader::EnqueueDirectCopy(std::span<const std::byte> registered) {
+absl::Status CudaUploader::EnqueueDirectCopy(std::span<const std::byte> source) {
   cudaStream_t stream = pool_.copies_.get();
-  CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(destination_.data() + committed_, registered.data(),
-                                             registered.size(), cudaMemcpyHostToDevice, stream));
+  CROUT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(destination_.data() + committed_, source.data(),
+                                             source.size(), cudaMemcpyDefault, stream));
   CROUT_RETURN_IF_CUDA_ERROR(cudaEventRecord(copied_.get(), stream));
   return absl::OkStatus();
 }

@@ -60,15 +60,15 @@ class CudaUploader final : public Uploader {
 
   std::span<std::byte> Reserve(absl::AnyInvocable<void()> on_ready) override;
   absl::Status Commit(size_t bytes) override;
-  absl::StatusOr<bool> Send(std::span<const std::byte> registered) override;
+  absl::StatusOr<bool> Send(std::span<const std::byte> source) override;
   absl::Status Pause() override;
   absl::Status Join(ExecutionContext& context) override;
 
  private:
   // Enqueues the copy of the filled part of block_.
   absl::Status EnqueueCopy();
-  // Enqueues the copy of registered memory.
-  absl::Status EnqueueDirectCopy(std::span<const std::byte> registered);
+  // Enqueues the copy of registered memory, or of memory of the device.
+  absl::Status EnqueueDirectCopy(std::span<const std::byte> source);
 
   UploadPool& pool_;
   const std::span<std::byte> destination_;

@@ -194,7 +194,7 @@ absl::Status CudaMatrixOps::CopyToDevice(const void* host, void* device, size_t 
 }
 
 absl::Status CudaMatrixOps::CopyToHost(const void* device, void* host, size_t bytes) {
-  return Copy(device, host, bytes, cudaMemcpyDeviceToHost);
+  return Copy(device, host, bytes, cudaMemcpyDefault);
 }
 
 absl::Status CudaMatrixOps::Copy(const void* from, void* to, size_t bytes, cudaMemcpyKind kind) {

@@ -72,8 +72,9 @@ absl::StatusOr<FactorEstimate> EstimateFactor(Engine& engine, const EstimateRequ
     if (made->CanBatch()) made->EnableBatching();
     return made;
   };
-  CROUT_ASSIGN_OR_RETURN(const auto step,
-                         like ? make(like->slot()) : PlaceJob(engine, factor.device, make));
+  CROUT_ASSIGN_OR_RETURN(const auto step, like
+                                              ? make(like->slot())
+                                              : PlaceJob(engine, factor.device, factor.near, make));
   FactorEstimate estimate;
   FactorStep::Estimate& planned = estimate;
   CROUT_ASSIGN_OR_RETURN(planned,

@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<MatrixFactorAndSolve>> MatrixFactorAndSolve::Crea
   auto plan = std::make_unique<MatrixFactorAndSolve>();
   CROUT_ASSIGN_OR_RETURN(
       plan->factor_,
-      PlaceJob(engine, request.factor.device,
+      PlaceJob(engine, request.factor.device, request.factor.near,
                [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorStep>> {
                  CROUT_ASSIGN_OR_RETURN(
                      auto step, FactorStep::Create(engine, request.matrix, request.factor, slot,
@@ -188,7 +188,8 @@ absl::StatusOr<std::unique_ptr<BatchFactorAndSolve>> BatchFactorAndSolve::Create
   // The matrices of a batch that is neither cached nor verified are not needed.
   factor.keep_matrix &= request.sets_cache || request.solve.options.verify;
   auto plan = std::make_unique<BatchFactorAndSolve>();
-  CROUT_ASSIGN_OR_RETURN(plan->factor_, PlaceJob(engine, factor.device, [&](DeviceSlot& slot) {
+  CROUT_ASSIGN_OR_RETURN(plan->factor_,
+                         PlaceJob(engine, factor.device, factor.near, [&](DeviceSlot& slot) {
                            return BatchFactorStep::Create(engine, request.matrix, factor, slot);
                          }));
   BatchFactorStep& step = *plan->factor_;
@@ -205,15 +206,15 @@ absl::StatusOr<std::unique_ptr<BatchFactorAndSolve>> BatchFactorAndSolve::Create
 absl::StatusOr<std::unique_ptr<FactorPlan>> PlanFactor(Engine& engine, const MatrixSpec& matrix,
                                                        const FactorRequest& request,
                                                        const std::string& tenant) {
-  return PlaceJob(
-      engine, request.device, [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorPlan>> {
-        if (matrix.batch) return BatchFactorStep::Create(engine, matrix, request, slot);
-        CROUT_ASSIGN_OR_RETURN(auto step,
-                               FactorStep::Create(engine, matrix, request, slot, /*cached=*/true));
-        step->AllowSparse(tenant);
-        if (step->CanBatch()) step->EnableBatching();
-        return step;
-      });
+  return PlaceJob(engine, request.device, request.near,
+                  [&](DeviceSlot& slot) -> absl::StatusOr<std::unique_ptr<FactorPlan>> {
+                    if (matrix.batch) return BatchFactorStep::Create(engine, matrix, request, slot);
+                    CROUT_ASSIGN_OR_RETURN(auto step, FactorStep::Create(engine, matrix, request,
+                                                                         slot, /*cached=*/true));
+                    step->AllowSparse(tenant);
+                    if (step->CanBatch()) step->EnableBatching();
+                    return step;
+                  });
 }
 
 absl::StatusOr<std::unique_ptr<FactorPlan>> PlanRefactor(Engine& engine, const MatrixSpec& matrix,
@@ -245,7 +246,7 @@ absl::StatusOr<std::unique_ptr<FactorPlan>> PlanRefactor(Engine& engine, const M
 absl::StatusOr<std::unique_ptr<JobPlan<FactorAndSolution>>> PlanFactorAndSolve(
     Engine& engine, const FactorAndSolveRequest& request, const std::string& tenant) {
   if (DirectSolveSteps::IsRequested(engine, request.factor)) {
-    return PlaceJob(engine, request.factor.device, [&](DeviceSlot& slot) {
+    return PlaceJob(engine, request.factor.device, request.factor.near, [&](DeviceSlot& slot) {
       return DirectSolveSteps::Create(engine, request, slot);
     });
   }

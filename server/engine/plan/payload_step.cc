@@ -2,7 +2,30 @@
 
 #include "server/engine/plan/payload_step.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace crout {
+namespace {
+
+// Memory that buffers use and do not own.
+class BorrowedMemory final : public MemoryResource {
+  absl::StatusOr<void*> DoAllocate(size_t bytes) override {
+    return absl::InternalError(absl::StrCat("borrowed memory has no ", bytes, " bytes"));
+  }
+  void DoDeallocate(void*, size_t) override {}
+};
+
+}  // namespace
+
+absl::StatusOr<Buffer> PayloadStep::AllocateReply(size_t bytes) {
+  const SharedRegions::Region& region = reply_memory_.region;
+  if (region == nullptr || region->device() != slot_.device.get() || bytes == 0 ||
+      bytes > reply_memory_.bytes.size()) {
+    return engine_.host_memory.Allocate(bytes);
+  }
+  static BorrowedMemory borrowed;
+  return Buffer(&borrowed, reply_memory_.bytes.data(), bytes);
+}
 
 NewFactor PayloadStep::MakeNewFactor(Factorization made, double seconds) {
   NewFactor factor;

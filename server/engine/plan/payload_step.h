@@ -44,6 +44,8 @@ class PayloadStep {
   // Checks the payload's shape against the request, plans the job and returns the memory it needs.
   // Requires that the shape is known.
   virtual absl::StatusOr<MemoryNeed> Plan() = 0;
+  // Sets the client's memory for the data of the reply. Call it for the last step of a call.
+  void SetReplyMemory(SharedBytes memory) { reply_memory_ = std::move(memory); }
   // Takes the reservations that Plan() requires and opens the upload.
   absl::Status Admit(JobMemory memory) {
     memory_ = std::move(memory);
@@ -58,12 +60,16 @@ class PayloadStep {
   // Returns the factor that the job computed in `seconds`, and reports it to JobEvents. The factor
   // takes over the whole device reservation.
   NewFactor MakeNewFactor(Factorization made, double seconds);
+  // Allocates the memory to which a job copies its result. It is the client's if that is memory of
+  // the job's device, otherwise host memory.
+  absl::StatusOr<Buffer> AllocateReply(size_t bytes);
   // Returns the reply data in `out`. Shrinks the host reservation to `bytes` and moves it into the
   // reply.
   std::shared_ptr<const ReplyData> MakeReplyData(Buffer out, size_t bytes);
 
   Engine& engine_;
   DeviceSlot& slot_;
+  SharedBytes reply_memory_;  // without a region if there is none
   JobMemory memory_;  // includes the upload's memory; declared first, so released after the upload
   MatrixUpload upload_;
 };
@@ -82,17 +88,23 @@ absl::StatusOr<JobDemand> DemandOf(Plan& plan) {
   return demand;
 }
 
-// Creates a JobPlan on the device named `device`. If `device` is empty, chooses the device that is
-// expected to finish the job first (DevicePool::Choose). make(DeviceSlot&) creates the plan for one
-// device and returns an absl::StatusOr<std::unique_ptr<Plan>>; it may be called for several
-// devices.
+// Creates a JobPlan on the device named `device`. If `device` is empty, uses the device named
+// `near`, which has the payload, if that can run the job and its budget suffices. Otherwise chooses
+// the device that is expected to finish the job first (DevicePool::Choose). make(DeviceSlot&)
+// creates the plan for one device and returns an absl::StatusOr<std::unique_ptr<Plan>>; it may be
+// called for several devices.
 template <class Make>
-auto PlaceJob(Engine& engine, const std::string& device, Make make)
+auto PlaceJob(Engine& engine, const std::string& device, const std::string& near, Make make)
     -> decltype(make(std::declval<DeviceSlot&>())) {
   const auto demand = [&](DeviceSlot& slot) -> absl::StatusOr<JobDemand> {
     CROUT_ASSIGN_OR_RETURN(const auto plan, make(slot));
     return DemandOf(*plan);
   };
+  if (device.empty() && !near.empty()) {
+    const absl::StatusOr<DeviceSlot*> slot = engine.devices.Choose(near);
+    const absl::StatusOr<JobDemand> there = slot.ok() ? demand(**slot) : slot.status();
+    if (there.ok() && there->bytes <= (*slot)->budget->limit()) return make(**slot);
+  }
   CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, engine.devices.Choose(device, demand));
   return make(*slot);
 }

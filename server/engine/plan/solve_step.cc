@@ -230,7 +230,7 @@ absl::StatusOr<Solution> SolveStep::Run(ExecutionContext& context, const Factori
                                         const Float64FactorFunction& make_float64_factor) {
   Solution solution;
   solution.shape = plan_->delivered;
-  CROUT_ASSIGN_OR_RETURN(Buffer out, engine_.host_memory.Allocate(solution.shape.bytes()));
+  CROUT_ASSIGN_OR_RETURN(Buffer out, AllocateReply(solution.shape.bytes()));
   CROUT_ASSIGN_OR_RETURN(Buffer rhs, upload_.Take(context, timings));
   KernelTimings kernel;
   CROUT_ASSIGN_OR_RETURN(solution.summary, Solve(context, *plan_, factor, std::move(rhs),

@@ -121,7 +121,7 @@ absl::StatusOr<std::unique_ptr<SeriesSteps>> Series::BeginStep(const SeriesStepR
   const std::string& device = request_.factor.device;
   DeviceSlot* const there = pinned_device();
   if (there == nullptr) {
-    CROUT_ASSIGN_OR_RETURN(auto steps, PlaceJob(engine_, device, make));
+    CROUT_ASSIGN_OR_RETURN(auto steps, PlaceJob(engine_, device, step.near, make));
     if (pins_.solution && &pins_.solution->slot() != &steps->slot()) pins_.solution.reset();
     return steps;
   }

@@ -51,6 +51,14 @@ absl::Status Overflow(const std::string& field, int64_t row, int64_t col) {
                                       " (0-based) overflows ", ToAbsl(NameOf(kDTypeOf<T>))));
 }
 
+// Copies bytes of a message, or of `region` if it is not null, to host memory.
+absl::Status CopyToHost(std::span<const std::byte> bytes, const SharedRegions::Region& region,
+                        std::byte* to) {
+  if (region != nullptr) return region->Read(bytes, to);
+  std::memcpy(to, bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status StagingTimeout() {
@@ -78,6 +86,7 @@ void MatrixUpload::SetTenant(std::string_view tenant) {
 }
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {
+  device_ = slot.device.get();
   const size_t bytes = DestinationBytes();
   if (bytes + extra_bytes_ == 0) return absl::OkStatus();
   if (keep_on_host_) {
@@ -122,7 +131,7 @@ absl::StatusOr<size_t> MatrixUpload::Append(std::span<const std::byte> bytes,
   // The client may change the bytes between two reads of a parser.
   std::array<std::byte, kParsedPiece> copy;
   const size_t count = std::min(bytes.size(), copy.size());
-  std::memcpy(copy.data(), bytes.data(), count);
+  CROUT_RETURN_IF_ERROR(region->Read(bytes.first(count), copy.data()));
   CROUT_RETURN_IF_ERROR(AppendToReader({copy.data(), count}));
   return count;
 }
@@ -135,7 +144,7 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
                                          " that the header declares: send rows x cols elements"));
   }
   if (keep_on_host_) {
-    std::memcpy(destination_.data() + received_, bytes.data(), bytes.size());
+    CROUT_RETURN_IF_ERROR(CopyToHost(bytes, region, destination_.data() + received_));
     received_ += bytes.size();
     return bytes.size();
   }
@@ -146,7 +155,7 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
     if (block.empty()) break;
     staging_awaited_since_.reset();
     const size_t count = std::min(block.size(), bytes.size() - taken);
-    std::memcpy(block.data(), bytes.data() + taken, count);
+    CROUT_RETURN_IF_ERROR(CopyToHost(bytes.subspan(taken, count), region, block.data()));
     CROUT_RETURN_IF_ERROR(uploader_->Commit(count));
     taken += count;
   }
@@ -159,11 +168,18 @@ absl::StatusOr<size_t> MatrixUpload::AppendDense(std::span<const std::byte> byte
 
 absl::StatusOr<bool> MatrixUpload::Send(std::span<const std::byte> bytes,
                                         const SharedRegions::Region& region) {
-  if (bytes.empty() || region == nullptr || !region->is_registered()) return false;
+  if (bytes.empty() || region == nullptr || !region->CanSendTo(*device_)) return false;
   if (std::find(regions_.begin(), regions_.end(), region) == regions_.end()) {
     regions_.push_back(region);
   }
   return uploader_->Send(bytes);
+}
+
+size_t MatrixUpload::max_shared_bytes(const SharedRegion& region) const {
+  if (needs_parsing()) return kParsedPiece;
+  // A copy between memories of the GPU takes no time of this thread.
+  const bool on_device = device_ != nullptr && !keep_on_host_ && region.device() == device_;
+  return on_device ? std::max(shape_.bytes(), kDensePiece) : kDensePiece;
 }
 
 absl::Status MatrixUpload::AppendToReader(std::span<const std::byte> bytes) {

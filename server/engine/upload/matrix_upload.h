@@ -99,8 +99,9 @@ class MatrixUpload {
   bool TryReserve(size_t bytes);
   absl::Status Reserve(size_t bytes);
 
-  // Largest number of bytes in shared memory for one TryReserve() and Append().
-  size_t max_shared_bytes() const { return needs_parsing() ? kParsedPiece : kDensePiece; }
+  // Largest number of bytes in `region` for one TryReserve() and Append(). Call it after Open() for
+  // a dense payload.
+  size_t max_shared_bytes(const SharedRegion& region) const;
 
   // Appends bytes, which are in `region` if it is not null, and returns how many it accepted. It
   // accepts fewer than given if all staging blocks of the device are in flight. `on_ready` is then
@@ -167,8 +168,8 @@ class MatrixUpload {
   absl::StatusOr<size_t> AppendDense(std::span<const std::byte> bytes,
                                      const std::function<void()>& on_ready,
                                      const SharedRegions::Region& region);
-  // Enqueues the copy of the bytes from registered memory. Returns false, without an effect, if
-  // they must be staged.
+  // Enqueues the copy of the bytes from registered memory, or from memory of the device. Returns
+  // false, without an effect, if they must be staged.
   absl::StatusOr<bool> Send(std::span<const std::byte> bytes, const SharedRegions::Region& region);
   absl::Status AppendToReader(std::span<const std::byte> bytes);
   absl::Status MoveToDevice(ExecutionContext& context);
@@ -214,6 +215,7 @@ class MatrixUpload {
   std::optional<std::chrono::steady_clock::time_point> staging_awaited_since_;
 
   Buffer destination_;
+  const Device* device_ = nullptr;              // set by Open()
   std::vector<SharedRegions::Region> regions_;  // the sources of copies by uploader_
   std::unique_ptr<Uploader> uploader_;  // null before Open() and if Open() had nothing to upload
   Buffer map_destination_;

@@ -61,49 +61,87 @@ std::string RandomId() {
   return id;
 }
 
+size_t RoundUp(uint64_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
+
 size_t PageBytes(uint64_t size) {
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  return (size + page - 1) / page * page;
+  return RoundUp(size, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+}
+
+// The text of a UUID, as the tools of the driver show it.
+std::string GpuName(std::string_view uuid) {
+  std::string name = "GPU";
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) name += '-';
+    absl::StrAppend(&name, absl::Hex(static_cast<unsigned char>(uuid[i]), absl::kZeroPad2));
+  }
+  return name;
 }
 
 }  // namespace
 
 SharedRegion::~SharedRegion() {
+  if (device_memory_ != nullptr) return;
   registration_.reset();
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
-SharedRegions::SharedRegions(FactorCache& cache, DevicePool& devices, size_t limit)
-    : cache_(cache), devices_(devices), limit_(limit) {
-  if (limit > 0) thread_ = std::make_unique<ThreadPool>(1);
+absl::Status SharedRegion::Read(std::span<const std::byte> part, std::byte* to) const {
+  if (device_memory_ != nullptr) return device_memory_->CopyToHost(part.data(), {to, part.size()});
+  std::memcpy(to, part.data(), part.size());
+  return absl::OkStatus();
+}
+
+absl::Status SharedRegion::Write(std::span<const std::byte> from, std::byte* part) const {
+  if (device_memory_ != nullptr) return device_memory_->CopyFromHost(from, part);
+  std::memcpy(part, from.data(), from.size());
+  return absl::OkStatus();
+}
+
+SharedRegions::SharedRegions(FactorCache& cache, DevicePool& devices, const Limits& limits)
+    : cache_(cache), devices_(devices), limits_(limits) {
+  if (limits.host > 0 || limits.device > 0) thread_ = std::make_unique<ThreadPool>(1);
 }
 
 SharedRegions::~SharedRegions() { thread_.reset(); }
 
-void SharedRegions::Add(OwnedFile memory, uint64_t size, uid_t user, Done done) {
+template <class Result>
+void SharedRegions::Schedule(uid_t user, absl::AnyInvocable<absl::StatusOr<Result>()> make,
+                             absl::AnyInvocable<void(absl::StatusOr<Result>) &&> done) {
   if (thread_ == nullptr) {
-    return std::move(done)(
-        absl::FailedPreconditionError("shared memory is off (--max-shared-memory)"));
+    return std::move(done)(absl::FailedPreconditionError(
+        "shared memory is off (--max-shared-memory, --max-shared-device-memory)"));
   }
-  thread_->Schedule(std::to_string(user), [this, memory = std::move(memory), size, user,
-                                           done = std::move(done)]() mutable {
-    absl::StatusOr<Region> region = absl::InternalError("not mapped");
-    const absl::Status mapped = CatchBadAlloc([&] {
-      region = Map(memory, size, user);
-      return region.status();
-    });
-    memory.Close();  // The mapping holds the memory.
-    if (mapped.ok()) return std::move(done)(std::move(region));
-    std::move(done)(mapped);
-  });
+  thread_->Schedule(std::to_string(user),
+                    [make = std::move(make), done = std::move(done)]() mutable {
+                      absl::StatusOr<Result> result = absl::InternalError("not mapped");
+                      const absl::Status mapped = CatchBadAlloc([&] {
+                        result = make();
+                        return result.status();
+                      });
+                      if (mapped.ok()) return std::move(done)(std::move(result));
+                      std::move(done)(mapped);
+                    });
+}
+
+void SharedRegions::Add(OwnedFile memory, uint64_t size, uid_t user, Done done) {
+  auto map = [this, memory = std::move(memory), size, user]() mutable {
+    const OwnedFile file = std::move(memory);  // closed before `done`; the mapping holds the memory
+    return Map(file, size, user);
+  };
+  Schedule<Region>(user, std::move(map), std::move(done));
+}
+
+void SharedRegions::Allocate(std::string gpu, uint64_t size, uid_t user, DeviceDone done) {
+  auto map = [this, gpu = std::move(gpu), size, user] { return MapDevice(gpu, size, user); };
+  Schedule<DeviceRegion>(user, std::move(map), std::move(done));
 }
 
 absl::StatusOr<SharedRegions::Region> SharedRegions::Map(const OwnedFile& memory, uint64_t size,
                                                          uid_t user) {
   CROUT_RETURN_IF_ERROR(CheckFile(memory.get(), size));
   const size_t bytes = PageBytes(size);
-  CROUT_RETURN_IF_ERROR(Charge(user, bytes));
-  absl::Cleanup give_back = [&] { Return(user, bytes); };
+  CROUT_RETURN_IF_ERROR(Charge(nullptr, user, bytes));
+  absl::Cleanup give_back = [&] { Return(nullptr, user, bytes); };
   CROUT_ASSIGN_OR_RETURN(Reservation reservation, cache_.ReserveOnHost(bytes));
   void* const start =
       mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), /*offset=*/0);
@@ -114,10 +152,50 @@ absl::StatusOr<SharedRegions::Region> SharedRegions::Map(const OwnedFile& memory
   made->bytes_ = {static_cast<std::byte*>(start), size};
   std::move(unmap).Cancel();
   std::move(give_back).Cancel();  // Release() returns the charge.
-  Region region(made, [this](SharedRegion* released) { Release(released); });
   made->registration_ = Register(made->bytes());
+  return Publish(made);
+}
+
+absl::StatusOr<SharedRegions::DeviceRegion> SharedRegions::MapDevice(const std::string& gpu,
+                                                                     uint64_t size, uid_t user) {
+  CROUT_ASSIGN_OR_RETURN(DeviceSlot * slot, FindGpu(gpu));
+  if (size == 0 || size > limits_.device) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the request is for ", size, " bytes of GPU memory. Request 1 to ",
+                     limits_.device, " bytes (--max-shared-device-memory)"));
+  }
+  const size_t bytes = RoundUp(size, Device::kShareableUnit);
+  CROUT_RETURN_IF_ERROR(Charge(slot, user, bytes));
+  absl::Cleanup give_back = [&] { Return(slot, user, bytes); };
+  CROUT_ASSIGN_OR_RETURN(Reservation reservation, cache_.ReserveOnDevice(*slot, bytes));
+  CROUT_ASSIGN_OR_RETURN(auto memory, slot->device->AllocateShareable(bytes));
+  CROUT_ASSIGN_OR_RETURN(OwnedFile file, memory->Export());
+  auto* const made = new SharedRegion(RandomId(), user);
+  made->reservation_ = std::move(reservation);
+  made->bytes_ = memory->bytes();
+  made->slot_ = slot;
+  made->device_memory_ = std::move(memory);
+  std::move(give_back).Cancel();
+  return DeviceRegion{Publish(made), std::move(file)};
+}
+
+absl::StatusOr<DeviceSlot*> SharedRegions::FindGpu(const std::string& uuid) const {
+  std::string known;
+  for (const auto& slot : devices_.slots()) {
+    const DeviceInfo& info = slot->device->info();
+    if (info.uuid.empty()) continue;
+    if (info.uuid == uuid) return slot.get();
+    absl::StrAppend(&known, known.empty() ? "" : ", ", info.name, " (", GpuName(info.uuid), ")");
+  }
+  return absl::InvalidArgumentError(absl::StrCat("the server does not use ", GpuName(uuid),
+                                                 "; its GPUs: ", known.empty() ? "none" : known,
+                                                 ". Send arrays in host memory"));
+}
+
+SharedRegions::Region SharedRegions::Publish(SharedRegion* made) {
+  Region region(made, [this](SharedRegion* released) { Release(released); });
   MutexLock lock(&mutex_);
-  if (made->is_registered()) registered_bytes_ += bytes;
+  if (made->is_registered()) registered_bytes_ += made->reservation_.bytes();
   regions_.emplace(made->id(), region);
   return region;
 }
@@ -130,13 +208,16 @@ std::unique_ptr<HostRegistration> SharedRegions::Register(std::span<std::byte> m
   return nullptr;
 }
 
-absl::Status SharedRegions::Charge(uid_t user, size_t bytes) {
+absl::Status SharedRegions::Charge(const DeviceSlot* slot, uid_t user, size_t bytes) {
+  const size_t limit = slot == nullptr ? limits_.host : limits_.device;
+  const char* const flag = slot == nullptr ? "--max-shared-memory" : "--max-shared-device-memory";
   MutexLock lock(&mutex_);
+  Users& users = users_[slot];
   size_t all = 0;
-  for (const auto& [id, other] : users_) all += other.bytes;
-  const auto found = users_.find(user);
-  const User own = found == users_.end() ? User() : found->second;
-  const size_t quarter = limit_ / 4;
+  for (const auto& [id, other] : users) all += other.bytes;
+  const auto found = users.find(user);
+  const User own = found == users.end() ? User() : found->second;
+  const size_t quarter = limit / 4;
   if (own.regions >= kMaxRegionsOfUser) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the user has ", own.regions, " regions, the limit. Close some"));
@@ -144,27 +225,28 @@ absl::Status SharedRegions::Charge(uid_t user, size_t bytes) {
   if (bytes > quarter || own.bytes > quarter - bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the user has regions of ", own.bytes, " bytes and offers ", bytes,
-                     "; the limit of a user is ", quarter, ", a quarter of --max-shared-memory"));
+                     "; the limit of a user is ", quarter, ", a quarter of ", flag));
   }
-  if (all > limit_ - bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("all users have regions of ", all,
-                                                     " bytes; the limit is ", limit_,
-                                                     " (--max-shared-memory)"));
+  if (all > limit - bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "all users have regions of ", all, " bytes; the limit is ", limit, " (", flag, ")"));
   }
-  users_[user] = {own.regions + 1, own.bytes + bytes};
+  users[user] = {own.regions + 1, own.bytes + bytes};
   return absl::OkStatus();
 }
 
-void SharedRegions::Return(uid_t user, size_t bytes) {
+void SharedRegions::Return(const DeviceSlot* slot, uid_t user, size_t bytes) {
   MutexLock lock(&mutex_);
-  const auto found = users_.find(user);
+  Users& users = users_.find(slot)->second;
+  const auto found = users.find(user);
   found->second.bytes -= bytes;
-  if (--found->second.regions == 0) users_.erase(found);
+  if (--found->second.regions == 0) users.erase(found);
 }
 
 void SharedRegions::Release(SharedRegion* region) noexcept {
   // Unmapping takes long for a large region, and this may be a thread of gRPC.
   thread_->Schedule(std::move(region->release_), [this, region] {
+    const DeviceSlot* const slot = region->slot_;
     const uid_t user = region->user_;
     const size_t bytes = region->reservation_.bytes();
     {
@@ -173,7 +255,7 @@ void SharedRegions::Release(SharedRegion* region) noexcept {
       if (region->is_registered()) registered_bytes_ -= bytes;
     }
     delete region;
-    Return(user, bytes);
+    Return(slot, user, bytes);
   });
 }
 
@@ -196,10 +278,13 @@ absl::StatusOr<SharedRegions::Region> SharedRegions::Find(std::string_view id,
 
 SharedRegions::Totals SharedRegions::totals() const {
   MutexLock lock(&mutex_);
-  Totals totals = {.limit = limit_, .registered_bytes = registered_bytes_};
-  for (const auto& [id, user] : users_) {
-    totals.regions += user.regions;
-    totals.bytes += user.bytes;
+  Totals totals = {
+      .limit = limits_.host, .registered_bytes = registered_bytes_, .device_limit = limits_.device};
+  for (const auto& [slot, users] : users_) {
+    for (const auto& [id, user] : users) {
+      totals.regions += user.regions;
+      (slot == nullptr ? totals.bytes : totals.device_bytes) += user.bytes;
+    }
   }
   return totals;
 }

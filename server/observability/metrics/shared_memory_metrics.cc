@@ -31,12 +31,15 @@ SharedMemoryMetrics::SharedMemoryMetrics(prometheus::Registry& registry)
   auto& bytes = prometheus::BuildGauge()
                     .Name("crout_shared_memory_bytes")
                     .Help(
-                        "Memory that clients share: in use, registered with GPUs, and the limit "
-                        "(--max-shared-memory).")
+                        "Memory that clients share: host memory in use, registered with GPUs, and "
+                        "the limit (--max-shared-memory); memory of GPUs in use, and the limit of "
+                        "each (--max-shared-device-memory).")
                     .Register(registry);
   used_bytes_ = &bytes.Add({{"kind", "used"}});
   registered_bytes_ = &bytes.Add({{"kind", "registered"}});
   limit_bytes_ = &bytes.Add({{"kind", "limit"}});
+  gpu_bytes_ = &bytes.Add({{"kind", "gpu_used"}});
+  gpu_limit_bytes_ = &bytes.Add({{"kind", "gpu_limit"}});
 }
 
 void SharedMemoryMetrics::CountReceived(size_t bytes) {
@@ -52,6 +55,8 @@ void SharedMemoryMetrics::Set(const SharedRegions::Totals& totals, uint64_t refu
   used_bytes_->Set(static_cast<double>(totals.bytes));
   registered_bytes_->Set(static_cast<double>(totals.registered_bytes));
   limit_bytes_->Set(static_cast<double>(totals.limit));
+  gpu_bytes_->Set(static_cast<double>(totals.device_bytes));
+  gpu_limit_bytes_->Set(static_cast<double>(totals.device_limit));
   refused_->Increment(static_cast<double>(refused) - refused_->Value());
 }
 

@@ -36,6 +36,8 @@ class SharedMemoryMetrics {
   prometheus::Gauge* used_bytes_;
   prometheus::Gauge* registered_bytes_;
   prometheus::Gauge* limit_bytes_;
+  prometheus::Gauge* gpu_bytes_;
+  prometheus::Gauge* gpu_limit_bytes_;
 };
 
 }  // namespace crout

@@ -171,6 +171,12 @@ size_t StreamMessage::shared_bytes() const {
   return bytes;
 }
 
+std::string StreamMessage::device() const {
+  if (segments_.empty() || segments_.front().region == nullptr) return "";
+  const Device* const device = segments_.front().region->device();
+  return device == nullptr ? "" : device->info().name;
+}
+
 void StreamMessage::Detach() {
   std::vector<grpc::Slice> slices;
   slices.reserve(segments_.size());  // a short slice stores its bytes inline, so it must not move

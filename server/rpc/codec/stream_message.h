@@ -23,18 +23,12 @@
 
 namespace crout {
 
-// A run of payload bytes inside a message, or in shared memory.
+// A run of payload bytes inside a message, or in shared memory, which may be memory of a GPU.
 struct DataSegment {
   int field = 0;  // 2: data, 3: rhs_data, 4: x0_data
   std::span<const std::byte> bytes;
   // The region that contains the bytes. Null for bytes inside the message.
   SharedRegions::Region region = nullptr;
-};
-
-// A range of shared memory.
-struct SharedBytes {
-  std::span<std::byte> bytes;
-  SharedRegions::Region region;
 };
 
 // Finds a region by its identifier (SharedRegions::Find).
@@ -62,6 +56,8 @@ class StreamMessage {
   const std::vector<DataSegment>& segments() const { return segments_; }
   // Number of payload bytes in shared memory.
   size_t shared_bytes() const;
+  // Name of the GPU whose memory has the first bytes of the payload; "" if there is none.
+  std::string device() const;
   // Memory for the data of the reply, or nullopt if the message contains no `shared_reply`.
   const std::optional<SharedBytes>& shared_reply() const { return shared_reply_; }
 

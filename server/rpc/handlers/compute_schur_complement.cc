@@ -48,7 +48,8 @@ class SchurHandler final
     request.keep.assign(header.keep().begin(), header.keep().end());
     request.sets_cache = header.cache().ByteSizeLong() > 0;
     if (request.sets_cache) CROUT_RETURN_IF_ERROR(call_.CheckFactors());
-    return PlaceJob(core.engine, request.factor.device, [&](DeviceSlot& slot) {
+    request.factor.near = first.device();
+    return PlaceJob(core.engine, request.factor.device, request.factor.near, [&](DeviceSlot& slot) {
       return SchurStep::Create(core.engine, request, slot);
     });
   }

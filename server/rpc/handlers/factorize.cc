@@ -183,7 +183,8 @@ class FactorizeHandler final : public IdempotentHandler {
     }
     call_.observed().request_id = insert_.request_id;
     CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "matrix"));
-    CROUT_ASSIGN_OR_RETURN(const FactorRequest request, DecodeOptions(header.options()));
+    CROUT_ASSIGN_OR_RETURN(FactorRequest request, DecodeOptions(header.options()));
+    request.near = first.device();
     is_batch_ = matrix.batch.has_value();
     return PlanFactor(core.engine, matrix, request, call_.tenant());
   }

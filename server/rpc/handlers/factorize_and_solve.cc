@@ -33,6 +33,7 @@ class FactorizeAndSolveHandler final
     CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "matrix"));
     CROUT_ASSIGN_OR_RETURN(request.rhs, DecodeMatrix(header.rhs(), "rhs"));
     CROUT_ASSIGN_OR_RETURN(request.factor, DecodeOptions(header.options()));
+    request.factor.near = first.device();
     CROUT_ASSIGN_OR_RETURN(request.solve, DecodeOptions(header.solve(), "solve"));
     request.sets_cache = header.has_cache();
     if (header.has_cache()) {

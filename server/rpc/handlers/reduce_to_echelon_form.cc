@@ -29,7 +29,7 @@ class EchelonHandler final
     request.augmented_columns = header.augmented_columns();
     if (header.has_tolerance()) request.tolerance = header.tolerance();
     Engine& engine = call_.core().engine;
-    return PlaceJob(engine, header.device(),
+    return PlaceJob(engine, header.device(), first.device(),
                     [&](DeviceSlot& slot) { return EchelonStep::Create(engine, request, slot); });
   }
 

@@ -69,7 +69,8 @@ class SeriesHandler final
       return BadMessageField("header",
                              "only matrix, change, rhs and x0 may be set after the first step");
     }
-    CROUT_ASSIGN_OR_RETURN(const SeriesStepRequest step, DecodeSeriesStep(header));
+    CROUT_ASSIGN_OR_RETURN(SeriesStepRequest step, DecodeSeriesStep(header));
+    step.near = first.device();
     absl::StatusOr<std::unique_ptr<SeriesSteps>> plan = series_->BeginStep(step);
     if (DeviceSlot* const slot = series_->pinned_device()) call_.ReleaseOn(*slot);
     return plan;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
@@ -216,7 +215,11 @@ CallTimings CallBase::ReplyTimings() {
 
 bool CallBase::WriteToSharedMemory(const Buffer& data) {
   if (!reply_memory_ || reply_memory_->bytes.size() < data.size()) return false;
-  std::memcpy(reply_memory_->bytes.data(), data.data(), data.size());
+  // The job may have written a solution there (PayloadStep::AllocateReply).
+  std::byte* const to = reply_memory_->bytes.data();
+  if (data.data() != to && !reply_memory_->region->Write({data.data(), data.size()}, to).ok()) {
+    return false;  // The device of the memory is lost.
+  }
   core_.metrics.shared_memory().CountSent(data.size());
   observed_.sent_bytes += data.size();
   return true;

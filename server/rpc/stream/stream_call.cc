@@ -126,7 +126,9 @@ absl::Status StreamCall::HandleHeader(StreamMessage& message) {
   first_ = &message;
   handler_->AssertHeld();
   CROUT_ASSIGN_OR_RETURN(std::vector<PayloadStep*> steps, handler_->Start(message));
-  if (!steps.empty()) Proceed(std::move(steps));
+  if (steps.empty()) return absl::OkStatus();
+  if (reply_memory_) steps.back()->SetReplyMemory(*reply_memory_);
+  Proceed(std::move(steps));
   return absl::OkStatus();
 }
 

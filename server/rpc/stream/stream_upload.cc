@@ -60,7 +60,9 @@ absl::StatusOr<bool> StreamCall::Consume() {
     }
     CROUT_ASSIGN_OR_RETURN(PayloadStep * step, StepFor(rest->field));
     size_t bytes = rest->bytes.size();
-    if (rest->region != nullptr) bytes = std::min(bytes, step->upload().max_shared_bytes());
+    if (rest->region != nullptr) {
+      bytes = std::min(bytes, step->upload().max_shared_bytes(*rest->region));
+    }
     if (!step->upload().TryReserve(bytes)) {
       ReserveInTask(step, bytes);
       return false;
@@ -69,7 +71,8 @@ absl::StatusOr<bool> StreamCall::Consume() {
                            step->upload().Append(rest->bytes.first(bytes), resume, rest->region));
     CROUT_RETURN_IF_ERROR(steps_.CheckOrders(core_.engine.quotas));
     reader_.Consume(taken);
-    if (rest->region != nullptr) copied += taken;
+    // The device copies a larger piece, in its own memory.
+    if (rest->region != nullptr && bytes <= kSharedBytesPerTurn) copied += taken;
     if (taken < bytes) return false;
     received_ = Clock::now();
   }

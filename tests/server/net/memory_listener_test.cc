@@ -34,12 +34,17 @@ const std::string kId(16, 'i');
 // Takes the place of SharedRegions.
 class Offers {
  public:
-  MemoryListener::Offer function() {
-    return [this](OwnedFile /*file*/, uint64_t size, uid_t user, MemoryListener::Done done) {
+  MemoryListener::Map function() {
+    return [this](MemoryListener::Request request, MemoryListener::Done done) {
       MutexLock lock(&mutex_);
-      size_ = size;
-      user_ = user;
+      size_ = request.size;
+      user_ = request.user;
+      gpu_ = request.gpu;
       ++count_;
+      if (!request.gpu.empty()) {
+        return std::move(done)(
+            MemoryListener::Grant{kId, region_, gpu_memory_.Duplicate(), 2 * request.size});
+      }
       if (held_) {
         waiting_ = std::move(done);
         return;
@@ -64,6 +69,11 @@ class Offers {
     MutexLock lock(&mutex_);
     return size_;
   }
+  std::string gpu() {
+    MutexLock lock(&mutex_);
+    return gpu_;
+  }
+  const MemoryFile& gpu_memory() const { return gpu_memory_; }
   uid_t user() {
     MutexLock lock(&mutex_);
     return user_;
@@ -73,11 +83,13 @@ class Offers {
 
  private:
   const std::shared_ptr<const int> region_ = std::make_shared<const int>(0);
+  const MemoryFile gpu_memory_{kBytes};
   Mutex mutex_;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t size_ ABSL_GUARDED_BY(mutex_) = 0;
   uid_t user_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string gpu_ ABSL_GUARDED_BY(mutex_);
   std::optional<MemoryListener::Done> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -126,8 +138,33 @@ TEST_F(MemoryListenerTest, RefusesOffersThatViolateTheProtocol) {
   EXPECT_THAT(Refusal(good, {}), HasSubstr("has 0 file descriptors. Send exactly one"));
   EXPECT_THAT(Refusal(good, {file.get(), file.get()}), HasSubstr("has 2 file descriptors"));
   EXPECT_THAT(Refusal(good, std::vector<int>(100, file.get())), HasSubstr("the offer is not"));
+  // Requests for GPU memory have a UUID and no descriptor.
+  const std::string gpu = std::string("CROUTG1", 8) + std::string(8, '\1');
+  const std::string uuid(16, 'u');
+  EXPECT_THAT(Refusal(gpu, {}), HasSubstr("or 32 that start with CROUTG1"));
+  EXPECT_THAT(Refusal(gpu + uuid + "x", {}), HasSubstr("the offer is not"));
+  EXPECT_THAT(Refusal(gpu + uuid, {file.get()}), HasSubstr("Send exactly none"));
   EXPECT_EQ(offers_.count(), 0);
-  EXPECT_EQ(listener_->refused(), 6);
+  EXPECT_EQ(listener_->refused(), 9);
+}
+
+TEST_F(MemoryListenerTest, PassesGpuMemoryToTheClient) {
+  const std::string uuid("0123456789abcdef");
+  {
+    const MemoryConnection connection(path_);
+    connection.RequestGpu(uuid, kBytes);
+    OwnedFile file;
+    const std::string answer = connection.Receive(&file);
+    EXPECT_EQ(answer, std::string(1, '\0') + kId + std::string("\0\x20\0\0\0\0\0\0", 8));
+    EXPECT_EQ(offers_.gpu(), uuid);
+    EXPECT_EQ(offers_.size(), kBytes);
+    EXPECT_EQ(offers_.uses(), 1);
+    offers_.gpu_memory().Write("shared");
+    std::string read(6, '\0');
+    EXPECT_EQ(pread(file.get(), read.data(), read.size(), 0), 6);
+    EXPECT_EQ(read, "shared");
+  }
+  EXPECT_TRUE(Eventually([&] { return offers_.uses() == 0; }));
 }
 
 TEST_F(MemoryListenerTest, ClosesAConnectionThatSendsMoreThanItsOffer) {

@@ -85,6 +85,8 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_shared_memory_bytes{kind=\"used\"}",
            "crout_shared_memory_bytes{kind=\"registered\"}",
            "crout_shared_memory_bytes{kind=\"limit\"}",
+           "crout_shared_memory_bytes{kind=\"gpu_used\"}",
+           "crout_shared_memory_bytes{kind=\"gpu_limit\"}",
            "crout_upload_size_bytes_count",
            "crout_uploads_in_flight",
            "crout_host_memory_bytes{kind=\"limit\"}",

@@ -2,6 +2,10 @@
 
 #include "tests/support/fakes/fake_device.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -234,6 +238,46 @@ class FakeDevice::Registration final : public HostRegistration {
   FakeDevice& device_;
 };
 
+class FakeDevice::MemfdMemory final : public ShareableMemory {
+ public:
+  MemfdMemory(FakeDevice& device, size_t bytes)
+      : device_(device), file_(memfd_create("fake-device", MFD_CLOEXEC)) {
+    ++device_.live_shareable_memories_;
+    void* const start =
+        ftruncate(file_.get(), static_cast<off_t>(bytes)) == 0
+            ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), /*offset=*/0)
+            : MAP_FAILED;
+    if (start != MAP_FAILED) bytes_ = {static_cast<std::byte*>(start), bytes};
+  }
+  ~MemfdMemory() override {
+    if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+    --device_.live_shareable_memories_;
+  }
+
+  std::span<std::byte> bytes() const override { return bytes_; }
+  absl::StatusOr<OwnedFile> Export() const override {
+    return OwnedFile(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  }
+  absl::Status CopyToHost(const std::byte* from, std::span<std::byte> to) override {
+    return Copy(from, to.data(), to.size());
+  }
+  absl::Status CopyFromHost(std::span<const std::byte> from, std::byte* to) override {
+    return Copy(from.data(), to, from.size());
+  }
+
+ private:
+  absl::Status Copy(const std::byte* from, std::byte* to, size_t bytes) {
+    if (!device_.healthy()) return absl::UnavailableError("the device broke down");
+    std::memcpy(to, from, bytes);
+    device_.shareable_copied_bytes_ += bytes;
+    return absl::OkStatus();
+  }
+
+  FakeDevice& device_;
+  const OwnedFile file_;
+  std::span<std::byte> bytes_;
+};
+
 FakeDevice::FakeDevice(const FakeDeviceOptions& options)
     : staging_block_bytes_(options.staging_block_bytes),
       registers_(options.registers),
@@ -244,7 +288,8 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
             .parallelism = options.parallelism,
             .types = options.types,
             .has_sparse_ops = options.has_sparse_ops,
-            .ranks = options.ranks},
+            .ranks = options.ranks,
+            .uuid = options.uuid},
       host_(host::MakeDevice({.threads = 1, .cached_bytes = 0})),
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {
@@ -282,6 +327,13 @@ absl::StatusOr<std::unique_ptr<Uploader>> FakeDevice::StartUpload(
 absl::StatusOr<std::unique_ptr<HostRegistration>> FakeDevice::Register(std::span<std::byte>) {
   if (!registers_) return nullptr;
   return std::make_unique<Registration>(*this);
+}
+
+absl::StatusOr<std::unique_ptr<ShareableMemory>> FakeDevice::AllocateShareable(size_t bytes) {
+  if (info_.uuid.empty()) return Device::AllocateShareable(bytes);
+  auto memory = std::make_unique<MemfdMemory>(*this, bytes);
+  if (memory->bytes().empty()) return absl::ResourceExhaustedError("the system has no memory");
+  return memory;
 }
 
 bool FakeDevice::WaitForUploads(absl::AnyInvocable<void()>& on_ready) {

@@ -29,6 +29,7 @@ struct FakeDeviceOptions {
   EnumSet<DType> types = kAllTypes;
   bool has_sparse_ops = false;  // offers the host's SparseOps
   bool registers = true;        // offers Device::Register and Uploader::Send
+  std::string uuid = {};        // 16 bytes; offers Device::AllocateShareable if not empty
   bool prepares = false;        // also registers a PreparingSolver
   double prepared_error = 0;    // relative error that the PreparingSolver adds to the last unknown
   double slowness = 1;          // predicted factorization time, divided by the host's prediction
@@ -72,8 +73,11 @@ class FakeDevice final : public Device {
   int live_contexts() const { return live_contexts_; }
   int live_uploaders() const { return live_uploaders_; }
   int live_registrations() const { return live_registrations_; }
-  // Bytes that uploads copied from registered memory.
+  // Bytes that uploads copied from registered or shareable memory.
   size_t direct_bytes() const { return direct_bytes_; }
+  // Bytes that were copied between shareable memory and host memory.
+  size_t shareable_copied_bytes() const { return shareable_copied_bytes_; }
+  int live_shareable_memories() const { return live_shareable_memories_; }
 
   const DeviceInfo& info() const override { return info_; }
   bool healthy() const override { return healthy_ && Failpoint("fake_device.healthy").ok(); }
@@ -86,11 +90,14 @@ class FakeDevice final : public Device {
   }
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override;
   absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) override;
+  // Memory of a memfd.
+  absl::StatusOr<std::unique_ptr<ShareableMemory>> AllocateShareable(size_t bytes) override;
   const Catalogue& catalogue() const override { return catalogue_; }
 
  private:
   class Context;
   class Registration;
+  class MemfdMemory;
   class StagedUploader;
 
   // Stores `on_ready` and returns true if uploads are held. Otherwise stores nothing and returns
@@ -114,6 +121,8 @@ class FakeDevice final : public Device {
   std::atomic<int> live_uploaders_{0};
   std::atomic<int> live_registrations_{0};
   std::atomic<size_t> direct_bytes_{0};
+  std::atomic<size_t> shareable_copied_bytes_{0};
+  std::atomic<int> live_shareable_memories_{0};
 
   mutable Mutex mutex_;
   bool uploads_held_ ABSL_GUARDED_BY(mutex_) = false;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -79,11 +80,31 @@ void MemoryConnection::Offer(int file, uint64_t size) const {
   Send(message, {file});
 }
 
-std::string MemoryConnection::Receive() const {
-  std::string message(4096, '\0');
-  const ssize_t count = recv(socket_.get(), message.data(), message.size(), 0);
-  message.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  return message;
+void MemoryConnection::RequestGpu(const std::string& uuid, uint64_t size) const {
+  const uint64_t little = htole64(size);
+  std::string message("CROUTG1", 8);
+  message.append(reinterpret_cast<const char*>(&little), sizeof little);
+  Send(message + uuid, {});
+}
+
+std::string MemoryConnection::Receive(OwnedFile* file) const {
+  std::string text(4096, '\0');
+  iovec bytes = {.iov_base = text.data(), .iov_len = text.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t count = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  text.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  if (const cmsghdr* const part = CMSG_FIRSTHDR(&message); part != nullptr) {
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(part), sizeof descriptor);
+    OwnedFile received(descriptor);
+    if (file != nullptr) *file = std::move(received);
+  }
+  return text;
 }
 
 std::string MemoryConnection::Share(const MemoryFile& file) const {

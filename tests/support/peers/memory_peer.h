@@ -49,8 +49,11 @@ class MemoryConnection {
   void Send(const std::string& message, const std::vector<int>& files) const;
   // Offers `size` bytes of `file` as the protocol requires.
   void Offer(int file, uint64_t size) const;
-  // Waits for the next message; "" if the server has closed the connection.
-  std::string Receive() const;
+  // Requests GPU memory as the protocol requires. `uuid` has 16 bytes.
+  void RequestGpu(const std::string& uuid, uint64_t size) const;
+  // Waits for the next message; "" if the server has closed the connection. Sets `file`, if it is
+  // given, to the descriptor of the message.
+  std::string Receive(OwnedFile* file = nullptr) const;
   // Offers a file and returns the identifier of its region; "" if the offer is refused.
   std::string Share(const MemoryFile& file) const;
 
