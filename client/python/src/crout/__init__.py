@@ -12,6 +12,7 @@
 """
 
 from crout._call import RetryPolicy
+from crout._device import DeviceArray
 from crout._linalg import SparseFactors
 from crout._local import LocalClient, local
 from crout._options import Algorithm, Precision, Solver, Strategy
@@ -70,6 +71,7 @@ __all__ = [
     "Complement",
     "CroutError",
     "DeadlineExceeded",
+    "DeviceArray",
     "DeviceStatus",
     "EchelonForm",
     "Entries",

@@ -104,14 +104,14 @@ class AsyncTransport:
         self, call: Call[T], reply: Reply[T], report: ProgressReport, timeout: float | None
     ) -> None:
         with await self.borrow(call) as loan:
-            reply.shared_memory = loan.reply
+            reply.shared_memory, reply.shared_array = loan.reply, loan.reply_array
             await self._exchange(call, Outgoing(call, loan, report), reply, report, timeout)
 
     async def borrow(self, call: Call[Any]) -> Loan:
         """See `Memory.borrow`. The server's answer is awaited on another thread."""
-        if not self.memory.applies_to(call.payloads, call.reply_bytes):
+        if not self.memory.applies_to(call):
             return Loan()
-        return await asyncio.to_thread(self.memory.borrow, call.payloads, call.reply_bytes)
+        return await asyncio.to_thread(self.memory.borrow, call)
 
     async def _exchange(
         self,
@@ -204,7 +204,7 @@ class AsyncRounds:
         if self._running is None:
             self._running = self._transport.start(self._path, call.handle)
         with await self._transport.borrow(call) as loan:
-            reply.shared_memory = loan.reply
+            reply.shared_memory, reply.shared_array = loan.reply, loan.reply_array
             await self._send_and_receive(call, loan, reply, report)
 
     async def _send_and_receive(

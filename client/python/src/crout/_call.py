@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from crout import _wire
-from crout._memory import Loan, Range
+from crout._device import DeviceArray
+from crout._device_memory import DeviceReply
+from crout._memory import Loan
 from crout._payload import CHUNK, Bytes, Opener
 from crout._progress import ProgressCallback
 from crout._replicas import OTHER_REPLICA
+from crout._wire import Range
 from crout.errors import CroutError, Singular
 from crout.records import FactorRecord
 
@@ -84,6 +87,7 @@ class Reply(abc.ABC, Generic[T_co]):
 
     _factor: FactorRecord | None = None  # set when it arrives
     shared_memory: memoryview | None = None  # destination of the reply's data, if the server uses it
+    shared_array: DeviceArray | None = None  # the same for an array in GPU memory
 
     @property
     def repeatable(self) -> bool:
@@ -137,7 +141,10 @@ class Call(Generic[T]):
     unary : bool
         Whether request and reply are one message each.
     reply_bytes : int
-        Number of bytes of the matrix in the reply; 0 if there is none, or if it is unknown.
+        Number of bytes of the matrix in the reply; 0 if there is none, if it is unknown, or with
+        `device_reply`.
+    device_reply : DeviceReply or None
+        The matrix in the reply, if it becomes an array in GPU memory.
     waits : bool
         Whether the call has a request_id and may wait for another call with this id.
     timeout : float or None
@@ -156,6 +163,7 @@ class Call(Generic[T]):
     retry: RetryClass = RetryClass.IDEMPOTENT
     payloads: tuple[tuple[int, Opener], ...] = ()
     reply_bytes: int = 0
+    device_reply: DeviceReply | None = None
     unary: bool = False
     waits: bool = False
     timeout: float | None = None

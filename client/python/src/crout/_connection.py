@@ -14,12 +14,13 @@ import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy.typing as npt
 
 from crout import _handles, _options
 from crout._call import Call, RetryPolicy, Steps
+from crout._device import DeviceArray
 from crout._options import FactorizeOptions, Lease
 from crout._releases import Releases
 from crout._settings import (
@@ -169,7 +170,26 @@ class Connection(ClientBase):
         self._renewals.drop(handle)
         self._run(dataclasses.replace(_handles.release(handle), timeout=seconds))
 
-    def empty(self, shape: Any, dtype: npt.DTypeLike = float, order: Literal["C", "F"] = "C") -> Array:
+    @overload
+    def empty(
+        self,
+        shape: Any,
+        dtype: npt.DTypeLike = float,
+        order: Literal["C", "F"] = "C",
+        device: Literal["host"] = "host",
+    ) -> Array: ...
+    @overload
+    def empty(
+        self, shape: Any, dtype: npt.DTypeLike = float, order: Literal["C", "F"] = "C", *, device: str
+    ) -> DeviceArray: ...
+
+    def empty(
+        self,
+        shape: Any,
+        dtype: npt.DTypeLike = float,
+        order: Literal["C", "F"] = "C",
+        device: str = "host",
+    ) -> Any:
         """Make an array without initial values, like `numpy.empty`, in memory shared with the server.
 
         The client then sends the array without a copy. The server must run on this machine, listen on a Unix
@@ -182,13 +202,22 @@ class Connection(ClientBase):
         dtype : data-type, optional
         order : {"C", "F"}, optional
             Layout: by rows or by columns.
+        device : str, optional
+            "host", or "cuda:0", ... for memory of a GPU, with the number that the GPU has in this process.
+            The server must use this GPU (``--max-shared-device-memory``); otherwise the client copies the
+            array through the host when it sends it.
 
         Returns
         -------
-        ndarray
+        ndarray, or DeviceArray in memory of a GPU
             The server returns the memory when the array no longer exists.
+
+        Raises
+        ------
+        CroutError
+            This process has no CUDA driver, or the GPU has too little memory.
         """
-        return self._transport.memory.empty(shape, dtype, order)
+        return self._transport.memory.empty(shape, dtype, order, device)
 
     def describe(self, f: FactorView | BatchView | str) -> FactorRecord:
         """Fetch the current record of a factor, a batch or a handle."""

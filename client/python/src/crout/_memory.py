@@ -17,14 +17,17 @@ import struct
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crout import _wire
+from crout._device import DeviceArray, DeviceView
+from crout._device_memory import DeviceMemory, DevicePlace, DeviceReply, SharedBlock, ordinal_from
+from crout._wire import Range
 from crout.v1 import matrix_pb2
 
 if TYPE_CHECKING:
@@ -44,29 +47,6 @@ _PIECE = 16 << 20  # the server copies one piece while the client writes the nex
 _MAX_IDLE = 4  # regions kept for later calls
 _ALIGNMENT = 4096
 _SHARED_REPLY = 14  # field of requests
-_SHARED_OFFSET = 13  # from the number of a `bytes` field of a request to that of its shared range
-
-
-class Range(NamedTuple):
-    """Payload bytes in shared memory.
-
-    Attributes
-    ----------
-    encoded : bytes
-        The SharedRange message.
-    size : int
-        Number of bytes.
-    last : bool
-        Whether the payload ends with these bytes.
-    """
-
-    encoded: bytes
-    size: int
-    last: bool
-
-    def field(self, number: int) -> bytes:
-        """Encode the range in place of bytes of the field `number`."""
-        return _wire.bytes_field(number + _SHARED_OFFSET, len(self.encoded)) + self.encoded
 
 
 class Refused(Exception):
@@ -179,15 +159,19 @@ class Loan:
     reply_field : bytes
         Field of the first message with the memory for the reply; empty if there is none.
     reply : memoryview or None
-        That memory.
+        That memory, on the host.
+    reply_array : DeviceArray or None
+        That memory, on a GPU.
     """
 
     def __init__(self) -> None:
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, Place | DevicePlace] = {}
         self.reply_field = b""
         self.reply: memoryview | None = None
+        self.reply_array: DeviceArray | None = None
         self._memory: Memory | None = None
         self._region: Region | None = None
+        self._blocks: list[SharedBlock] = []
 
     def lend(self, memory: Memory, region: Region, sizes: dict[int, int], reply: int) -> None:
         """Divide a region among the payloads of these sizes and a reply."""
@@ -197,9 +181,41 @@ class Loan:
             self.places[index] = Place(region, offset, size, filled=False)
             offset += _aligned(size)
         if reply:
-            place = region.range(offset, reply, last=True)
-            self.reply_field = _wire.bytes_field(_SHARED_REPLY, len(place.encoded)) + place.encoded
+            self._set_reply(region.range(offset, reply, last=True).encoded)
             self.reply = memoryview(region.mapping)[offset : offset + reply]
+
+    def _set_reply(self, encoded: bytes) -> None:
+        self.reply_field = _wire.bytes_field(_SHARED_REPLY, len(encoded)) + encoded
+
+    def lend_device(self, memory: DeviceMemory, views: dict[int, DeviceView]) -> None:
+        """Find memory of GPUs for payloads that are there. The others pass through the host."""
+        copied: dict[int, list[int]] = {}  # payloads to copy, by GPU
+        for index, view in views.items():
+            place = memory.find(view)
+            if place is None:
+                copied.setdefault(view.ordinal, []).append(index)
+            else:
+                self.places[index] = place
+        for ordinal, indices in copied.items():
+            block = memory.block(ordinal, sum(_aligned(views[index].nbytes) for index in indices))
+            if block is None:
+                continue
+            self._blocks.append(block)
+            offset = 0
+            for index in indices:
+                size = views[index].nbytes
+                self.places[index] = DevicePlace(block.region, offset, size, views[index])
+                offset += _aligned(size)
+
+    def lend_reply(self, memory: DeviceMemory, reply: DeviceReply) -> None:
+        """Find memory of a GPU for the reply."""
+        size = math.prod(reply.shape) * reply.dtype.itemsize
+        block = memory.block(reply.ordinal, size)
+        if block is None:
+            return
+        self._blocks.append(block)
+        self.reply_array = DeviceArray(block, reply.shape, reply.dtype, reply.order)
+        self._set_reply(block.region.range(0, size))
 
     def __enter__(self) -> Self:
         return self
@@ -210,6 +226,10 @@ class Loan:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is not None:
+            for block in self._blocks:
+                block.discard()
+        self._blocks.clear()
         if self._memory is not None and self._region is not None:
             # After an error the server, or a thread that sends, may still use the memory.
             self._memory.take_back(self._region, reusable=kind is None)
@@ -220,6 +240,7 @@ class Memory:
 
     def __init__(self, address: str) -> None:
         self._path = memory_path(address)
+        self.device = DeviceMemory(self._path)
         self._reset()
         _of_this_process.add(self)
 
@@ -229,6 +250,7 @@ class Memory:
         self._arrays: dict[int, tuple[int, Region]] = {}  # address of the memory: size, region
         self._closed = False
         self._next_offer = -math.inf
+        self.device.reset()
 
     def close(self) -> None:
         """Return the memory that no array uses."""
@@ -237,28 +259,41 @@ class Memory:
             idle, self._idle = self._idle, []
         for region in idle:
             region.close()
+        self.device.close()
 
-    def applies_to(self, payloads: Sequence[tuple[int, Any]], reply_bytes: int) -> bool:
-        """Whether a call has a payload or a reply for shared memory."""
+    def applies_to(self, call: Any) -> bool:
+        """Whether a `Call` has a payload or a reply for shared memory."""
         if self._path is None or self._closed:
             return False
-        return reply_bytes >= LEAST_BYTES or any(opener.size >= LEAST_BYTES for _, opener in payloads)
+        return (
+            call.reply_bytes >= LEAST_BYTES
+            or _is_large(call.device_reply)
+            or any(opener.size >= LEAST_BYTES for _, opener in call.payloads)
+        )
 
-    def borrow(self, payloads: Sequence[tuple[int, Any]], reply_bytes: int) -> Loan:
-        """Lend memory for the large payloads of a call and for its reply. May wait for the server."""
+    def borrow(self, call: Any) -> Loan:
+        """Lend memory for the large payloads of a `Call` and for its reply. May wait for the server."""
         loan = Loan()
-        if not self.applies_to(payloads, reply_bytes):
+        if not self.applies_to(call):
             return loan
+        views = {
+            index: opener.view
+            for index, (_, opener) in enumerate(call.payloads)
+            if opener.view is not None and opener.size >= LEAST_BYTES
+        }
+        loan.lend_device(self.device, views)
+        if _is_large(call.device_reply):
+            loan.lend_reply(self.device, call.device_reply)
         sizes = {}
-        for index, (_, opener) in enumerate(payloads):
-            if opener.size < LEAST_BYTES:
+        for index, (_, opener) in enumerate(call.payloads):
+            if opener.size < LEAST_BYTES or index in loan.places:
                 continue
             place = self._find(opener)
             if place is not None:
                 loan.places[index] = place
             else:
                 sizes[index] = opener.size
-        reply = reply_bytes if reply_bytes >= LEAST_BYTES else 0
+        reply = call.reply_bytes if call.reply_bytes >= LEAST_BYTES else 0
         total = sum(_aligned(size) for size in sizes.values()) + reply
         region = self._obtain(total) if total else None
         if region is not None:
@@ -277,10 +312,12 @@ class Memory:
         if surplus is not None:
             surplus.close()
 
-    def empty(self, shape: Any, dtype: npt.DTypeLike, order: Any) -> Array:
+    def empty(self, shape: Any, dtype: npt.DTypeLike, order: Any, device: str) -> Any:
         """Make an array in shared memory; in the memory of this process if the server maps none."""
         kind = np.dtype(dtype)
         dimensions = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        if device != "host":
+            return self.device.empty(dimensions, kind, order, ordinal_from(device), LEAST_BYTES)
         size = math.prod(dimensions) * kind.itemsize
         region = None
         if size >= LEAST_BYTES and not self._closed and not kind.hasobject:
@@ -359,6 +396,10 @@ def memory_path(address: str) -> str | None:
         return None
     path = address[len("unix:") :]
     return (path[2:] if path.startswith("//") else path) + ".memory"
+
+
+def _is_large(reply: DeviceReply | None) -> bool:
+    return reply is not None and math.prod(reply.shape) * reply.dtype.itemsize >= LEAST_BYTES
 
 
 def _aligned(size: int) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crout._device import DeviceView, view_of
 from crout.errors import InvalidRequest
 from crout.v1 import matrix_pb2
 
@@ -35,11 +36,14 @@ class Opener:
         Number of bytes; -1 if unknown.
     arrays : tuple of ndarray
         The contiguous arrays that the bytes are read from; empty if there are none.
+    view : DeviceView or None
+        The array in GPU memory that the bytes are read from.
     """
 
     pieces: Callable[[], Iterator[Bytes]]
     size: int = -1
     arrays: tuple[Array, ...] = ()
+    view: DeviceView | None = None
 
     def __call__(self) -> Iterator[Bytes]:
         """Return an iterator over the bytes from the start."""
@@ -55,6 +59,7 @@ DTYPES = {
     "c8": matrix_pb2.DTYPE_COMPLEX64,
     "c16": matrix_pb2.DTYPE_COMPLEX128,
 }
+_LITTLE_DTYPES = frozenset("<" + name for name in DTYPES)
 _DLPACK_CPU = 1
 _HASH_BLOCK = 1 << 20  # positions hashed at once
 
@@ -138,6 +143,8 @@ def _to_host(value: Any) -> Any:
     for method in ("get", "cpu"):  # methods of CuPy and PyTorch
         if hasattr(value, method):
             return getattr(value, method)()
+    if hasattr(value, "__array__"):  # JAX
+        return np.asarray(value)
     raise InvalidRequest(f"{type(value).__name__} is not in host memory: copy it there first")
 
 
@@ -172,6 +179,9 @@ def matrix(value: Any) -> Payload:
         value = _load_npz(path)
     if is_sparse(value):
         return _sparse(value)
+    view = view_of(value)
+    if view is not None and len(view.shape) == 2 and can_send(view):
+        return device_dense(view)
     array = as_array(value)
     if array.ndim != 2:
         raise InvalidRequest(
@@ -205,17 +215,33 @@ def dense(array: Array) -> Payload:
     """Convert a matrix from `as_elements`. Contiguous arrays of either order are not copied."""
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = np.ascontiguousarray(array)
-    row_major = array.flags.c_contiguous
     rows, cols = array.shape
-    spec = matrix_pb2.MatrixSpec(
+    spec = _dense_spec(rows, cols, array.dtype, array.flags.c_contiguous)
+    return Payload(spec, array.dtype, (rows, cols), pieces_of([array]))
+
+
+def _dense_spec(rows: int, cols: int, dtype: np.dtype[Any], row_major: bool) -> matrix_pb2.MatrixSpec:
+    return matrix_pb2.MatrixSpec(
         dense=matrix_pb2.DenseSpec(
-            dtype=dtype_code(array.dtype),
+            dtype=dtype_code(dtype),
             layout=matrix_pb2.LAYOUT_ROW_MAJOR if row_major else matrix_pb2.LAYOUT_COLUMN_MAJOR,
             rows=rows,
             cols=cols,
         )
     )
-    return Payload(spec, array.dtype, (rows, cols), pieces_of([array]))
+
+
+def can_send(view: DeviceView) -> bool:
+    """Whether an array in GPU memory can be sent as it is: contiguous, and of one of the four types."""
+    return view.order != "" and view.dtype is not None and view.dtype.str in _LITTLE_DTYPES
+
+
+def device_dense(view: DeviceView) -> Payload:
+    """Convert an array in GPU memory for which `can_send` is true. A vector becomes one column."""
+    rows, cols = view.shape if len(view.shape) == 2 else (*view.shape, 1)
+    assert view.dtype is not None
+    spec = _dense_spec(rows, cols, view.dtype, view.order == "C")
+    return Payload(spec, view.dtype, (rows, cols), Opener(view.pieces, view.nbytes, view=view))
 
 
 def pieces_of(arrays: Sequence[Array]) -> Opener:

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from crout import _messages, _wire
 from crout._call import Reply
+from crout._device import DeviceArray, on_host
+from crout._device_memory import DeviceReply
 from crout._diagnostics import warn_of_factor, warn_of_solution
 from crout._messages import convert, parse, progress_of
 from crout._payload import Bytes, dtype_code, numpy_dtype
@@ -145,6 +147,25 @@ class Target:
         return self._array
 
 
+class DeviceTarget(Target):
+    """Destination of a matrix that becomes an array in GPU memory. Messages arrive on the host."""
+
+    def __init__(self, reply: DeviceReply, *, or_complex: bool) -> None:
+        rows, cols = reply.shape
+        super().__init__(rows, cols, reply.dtype, or_complex=or_complex)
+        self._ordinal = reply.ordinal
+        self._shared: DeviceArray | None = None
+
+    def adopt(self, array: DeviceArray) -> None:
+        """Take an array that has the whole matrix."""
+        self._shared = array
+        self._filled = len(self._memory)
+
+    def finish(self) -> Any:
+        host = super().finish()
+        return on_host(host, self._ordinal) if self._shared is None else self._shared
+
+
 class ByteTarget(Target):
     """Destination of `size` bytes that have no header."""
 
@@ -195,7 +216,12 @@ class MatrixReply(Reply[T]):
         return progress_of(response)
 
     def _read_shared(self, size: int) -> None:
-        """Copy the matrix from shared memory."""
+        """Take the matrix from shared memory."""
+        if self.shared_array is not None and isinstance(self._target, DeviceTarget):
+            if size != self.shared_array.nbytes:
+                raise ProtocolError("the server wrote more or less data than it announced")
+            self._target.adopt(self.shared_array)
+            return
         if self.shared_memory is None or size > len(self.shared_memory):
             raise ProtocolError("the server sent more data than the shared memory has")
         self._target.append(self.shared_memory[:size])

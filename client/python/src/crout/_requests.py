@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from crout import _payload
 from crout._call import Call, Reply, RetryClass
+from crout._device import view_of
+from crout._device_memory import DeviceReply
 from crout._options import (
     cache_options,
     call_options,
@@ -29,6 +31,7 @@ from crout._options import (
 )
 from crout._replies import (
     ComplementReply,
+    DeviceTarget,
     EchelonReply,
     FactorReply,
     SolutionReply,
@@ -38,6 +41,7 @@ from crout.errors import InvalidRequest
 from crout.records import FactorRecord
 from crout.results import Complement, EchelonForm, Solution
 from crout.v1 import factorization_service_pb2 as service
+from crout.v1 import matrix_pb2
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -149,37 +153,60 @@ class Rhs:
     payload : Payload
     shape : tuple of int or None
         Shape of B and X; None for a file.
+    device_reply : DeviceReply or None
+        The array in GPU memory for X, if B is in GPU memory.
     """
 
     def __init__(self, b: Any, n: int | None, dtype: np.dtype[Any], overwrite: bool) -> None:
         self._array: Array | None = None
         self.shape: tuple[int, ...] | None = None
+        self.device_reply: DeviceReply | None = None
         if isinstance(b, (str, os.PathLike)):
             self.payload = _payload.matrix(b)
             self._rows, self._cols, self._dtype = n, None, self.payload.dtype
             return
-        array = _payload.as_array(b.toarray() if _payload.is_sparse(b) else b)
-        if array.ndim not in (1, 2):
-            raise InvalidRequest(f"b has {array.ndim} dimensions: give one or two")
-        if n is not None and array.shape[0] != n:
-            hint = ": did you mean b.T?" if array.shape[1:] == (n,) else ""
-            raise InvalidRequest(f"b has {array.shape[0]} rows, and the matrix has order {n}{hint}")
-        elements = _payload.as_elements(array)
+        if _payload.is_sparse(b):
+            b = b.toarray()
+        view = view_of(b)
         # X has the result type of A and B, as in SciPy.
+        if view is not None and _payload.can_send(view) and np.result_type(view.dtype, dtype) == view.dtype:
+            self._check(view.shape, n)
+            self.shape, self.payload = view.shape, _payload.device_dense(view)
+        else:
+            array = _payload.as_array(b)
+            self._check(array.shape, n)
+            self._convert(array, dtype, overwrite and view is None)
+        assert self.payload.shape is not None
+        self._rows, self._cols = self.payload.shape
+        self._dtype = self.payload.dtype
+        if view is not None:
+            order = "C" if self.payload.spec.dense.layout == matrix_pb2.LAYOUT_ROW_MAJOR else "F"
+            self.device_reply = DeviceReply(self.payload.shape, self._dtype, order, view.ordinal)
+
+    @staticmethod
+    def _check(shape: tuple[int, ...], n: int | None) -> None:
+        """Check the shape of B."""
+        if len(shape) not in (1, 2):
+            raise InvalidRequest(f"b has {len(shape)} dimensions: give one or two")
+        if n is not None and shape[0] != n:
+            hint = ": did you mean b.T?" if shape[1:] == (n,) else ""
+            raise InvalidRequest(f"b has {shape[0]} rows, and the matrix has order {n}{hint}")
+
+    def _convert(self, array: Array, dtype: np.dtype[Any], overwrite: bool) -> None:
+        """Convert B in host memory."""
+        elements = _payload.as_elements(array)
         elements = elements.astype(np.result_type(elements.dtype, dtype), copy=False)
         self.shape = elements.shape
         columns = elements if elements.ndim == 2 else elements[:, None]
         self.payload = _payload.dense(columns)
-        self._rows, self._cols = columns.shape
-        self._dtype = elements.dtype
         flags = columns.flags
         if overwrite and flags.writeable and (flags.c_contiguous or flags.f_contiguous):
             self._array = columns
 
     @property
     def nbytes(self) -> int:
-        """Number of bytes of X, unless it is complex for a real B; 0 for a file."""
-        return 0 if self.shape is None else self.payload.open.size
+        """Number of bytes of X on the host, unless it is complex for a real B; 0 for a file."""
+        return 0 if self.shape is None or self.device_reply is not None else self.payload.open.size
 
     def start(self, x0: Any) -> _payload.Payload:
         """Convert an initial guess to the type of X. It must have the shape of X."""
@@ -195,6 +222,8 @@ class Rhs:
         return _payload.dense(elements if elements.ndim == 2 else elements[:, None])
 
     def target(self, *, or_complex: bool = False) -> Target:
+        if self.device_reply is not None:
+            return DeviceTarget(self.device_reply, or_complex=or_complex)
         return Target(self._rows, self._cols, self._dtype, self._array, or_complex=or_complex)
 
 
@@ -217,6 +246,7 @@ def solve(record: FactorRecord, b: Any, quiet: bool = False, **options: Any) -> 
         ),
         payloads=((DATA, rhs.payload.open),),
         reply_bytes=rhs.nbytes,
+        device_reply=rhs.device_reply,
         handle=header.handle,
         **call_options(**call),
     )
@@ -245,6 +275,7 @@ def factorize_and_solve(A: Any, b: Any, quiet: bool = False, **options: Any) -> 
         lambda: SolutionReply(service.FactorizeAndSolveResponse, n, rhs.target(), rhs.shape, quiet=quiet),
         payloads=((DATA, payload.open), (RHS_DATA, rhs.payload.open)),
         reply_bytes=rhs.nbytes,
+        device_reply=rhs.device_reply,
         file=_payload.path_of(A),
         **call_options(**call),
     )

@@ -208,9 +208,9 @@ class Transport:
         failure: Exception
         outgoing: Outgoing | None = None
         try:
-            with self.memory.borrow(call.payloads, call.reply_bytes) as loan:
+            with self.memory.borrow(call) as loan:
                 outgoing = Outgoing(call, loan, report)
-                reply.shared_memory = loan.reply
+                reply.shared_memory, reply.shared_array = loan.reply, loan.reply_array
                 self._exchange(call, outgoing, reply, report, timeout)
             return
         except grpc.RpcError as status:
@@ -283,9 +283,9 @@ class Rounds:
             try:
                 if self._running is None:  # must exist before the timeout starts, because it cancels the call
                     self._running = self._transport.start(self._path, self._messages(), call.handle)
-                with deadline, self._transport.memory.borrow(call.payloads, call.reply_bytes) as loan:
+                with deadline, self._transport.memory.borrow(call) as loan:
                     outgoing = Outgoing(call, loan, report)
-                    reply.shared_memory = loan.reply
+                    reply.shared_memory, reply.shared_array = loan.reply, loan.reply_array
                     self._exchange(outgoing, reply, report)
                 self._handle = reply.handle
                 return reply.finish()

@@ -11,11 +11,13 @@ its length as a varint, then its bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from crout.errors import ProtocolError
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
+_SHARED_OFFSET = 13  # from the number of a `bytes` field of a request to that of its shared range
 
 
 def bytes_field(number: int, length: int) -> bytes:
@@ -101,3 +103,25 @@ def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
 
 def _malformed() -> ProtocolError:
     return ProtocolError("the server sent a malformed message")
+
+
+class Range(NamedTuple):
+    """Payload bytes in shared memory.
+
+    Attributes
+    ----------
+    encoded : bytes
+        The SharedRange message.
+    size : int
+        Number of bytes.
+    last : bool
+        Whether the payload ends with these bytes.
+    """
+
+    encoded: bytes
+    size: int
+    last: bool
+
+    def field(self, number: int) -> bytes:
+        """Encode the range in place of bytes of the field `number`."""
+        return bytes_field(number + _SHARED_OFFSET, len(self.encoded)) + self.encoded

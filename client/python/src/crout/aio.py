@@ -264,8 +264,14 @@ class AsyncClient(ClientBase):
             return end.value  # type: ignore[no-any-return]
 
     @_documented(Client.empty)
-    async def empty(self, shape: Any, dtype: npt.DTypeLike = float, order: Literal["C", "F"] = "C") -> Array:
-        return await asyncio.to_thread(self._transport.memory.empty, shape, dtype, order)
+    async def empty(
+        self,
+        shape: Any,
+        dtype: npt.DTypeLike = float,
+        order: Literal["C", "F"] = "C",
+        device: str = "host",
+    ) -> Any:
+        return await asyncio.to_thread(self._transport.memory.empty, shape, dtype, order, device)
 
     solve = _awaited(Client.solve)
     rref = _awaited(Client.rref)

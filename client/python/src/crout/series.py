@@ -229,6 +229,7 @@ class Series:
             lambda: StepReply(self, rhs.target(), shape),
             payloads=tuple(payloads),
             reply_bytes=rhs.nbytes,
+            device_reply=rhs.device_reply,
             handle=header.handle,
             **self._call,
         )
