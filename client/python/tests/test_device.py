@@ -3,6 +3,7 @@
 
 import ctypes
 import gc
+import os
 
 import numpy as np
 import pytest
@@ -170,7 +171,7 @@ def test_arrays_of_other_libraries(cuda, gpu):
     view = view_of(WithDlpack(array))
     assert (view.shape, view.dtype, view.order) == ((2, 3), np.dtype("c8"), "F")
     assert view.address == array.__cuda_array_interface__["data"][0]
-    assert cuda.synchronized == 2  # of set() and of the view
+    assert cuda.synchronized == 2  # by set() and by the view
     for host, order in [
         (np.ones((2, 3)), "C"),
         (np.ones((2, 3), order="F"), "F"),
@@ -184,7 +185,7 @@ def test_arrays_of_other_libraries(cuda, gpu):
 def test_arrays_on_the_host_have_no_view(cuda):
     assert view_of(np.ones(3)) is None
     assert view_of([1.0]) is None
-    assert view_of(Interface(np.ones(3))) is None  # the driver does not know the address
+    assert view_of(Interface(np.ones(3))) is None  # the address is not one of a GPU
 
 
 def test_without_a_driver(monkeypatch):
@@ -202,6 +203,26 @@ def test_without_a_driver(monkeypatch):
 def test_devices_are_checked(cuda, memory, device):
     with pytest.raises(crout.InvalidRequest, match="the number of a GPU"):
         memory.empty((2, 2), float, "C", device)
+
+
+@pytest.mark.parametrize(("dtype", "order"), [(int, "C"), (">f8", "C"), (float, "K")])
+def test_types_and_orders_are_checked(cuda, memory, dtype, order):
+    with pytest.raises(crout.InvalidRequest, match="complex128"):
+        memory.empty((2, 2), dtype, order, "cuda")
+
+
+def test_a_forked_child_leaves_the_memory_to_its_parent(cuda, memory, socket_of):
+    server = socket_of()
+    shared, own = memory.empty((N, N), "f8", "C", "cuda"), on_host(np.ones(3), 0)
+    child = os.fork()
+    if child == 0:
+        del shared, own
+        gc.collect()
+        os._exit(len(cuda.live) + len(memory.device._idle))
+    assert os.waitpid(child, 0)[1] == 2 << 8
+    assert server.open == 1
+    shared.set(np.ones((N, N)))
+    assert own.get()[0] == 1
 
 
 # Payloads

@@ -5,6 +5,8 @@ import asyncio
 import gc
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 
@@ -231,6 +233,21 @@ def test_a_client_that_dies_gives_its_memory_back(sharing):
     assert eventually(lambda: sharing.regions() == 0)
     with crout.connect(sharing.unix_address, timeout=60) as survivor:
         assert survivor.lu_factor(np.eye(N)).n == N
+
+
+def test_a_server_without_gpus_shares_no_gpu_memory(program, tmp_path):
+    path = tmp_path / "socket"
+    daemon = Daemon(program, tmp_path, f"--listen=unix:{path}", "--max-shared-device-memory=64MiB")
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.settimeout(TIMEOUT)
+            connection.connect(f"{path}.memory")
+            connection.send(b"CROUTG1\0" + struct.pack("<Q", 1) + bytes(16))
+            answer = connection.recv(4096)
+        assert answer[:1] == b"\1"
+        assert b"does not use GPU-00000000-0000-0000-0000-000000000000; its GPUs: none" in answer
+    finally:
+        daemon.stop()
 
 
 def test_only_users_of_the_socket_may_share_memory(program, tmp_path):

@@ -84,7 +84,7 @@ class Driver:
         try:
             self._call("cuPointerGetAttribute", byref(kind), c_int(_MEMORY_TYPE), _Address(address))
             self._call("cuPointerGetAttribute", byref(ordinal), c_int(_ORDINAL), _Address(address))
-        except CudaError:  # the driver does not know the address
+        except CudaError:  # the address is not one of a GPU
             return None
         return ordinal.value if kind.value == _DEVICE_MEMORY else None
 
@@ -122,8 +122,8 @@ class Driver:
         return address.value
 
     def free(self, ordinal: int, address: int) -> None:
-        """Free memory from `allocate`."""
-        with self._on(ordinal):
+        """Free memory from `allocate`. The next call on the GPU reports an error again."""
+        with contextlib.suppress(CudaError), self._on(ordinal):
             self._call("cuMemFree_v2", _Address(address))
 
     def map(self, ordinal: int, file: int, size: int) -> Mapping:
@@ -149,8 +149,8 @@ class Driver:
         return Mapping(self, ordinal, handle.value, address.value, size)
 
     def unmap(self, ordinal: int, address: int, size: int, handle: int) -> None:
-        """End a mapping, or a part of one."""
-        with self._on(ordinal), contextlib.ExitStack() as ends:
+        """End a mapping, or a part of one. The next call on the GPU reports an error again."""
+        with contextlib.suppress(CudaError), self._on(ordinal), contextlib.ExitStack() as ends:
             ends.callback(self._library.cuMemRelease, c_ulonglong(handle))
             if address:
                 ends.callback(self._library.cuMemAddressFree, _Address(address), c_size_t(size))

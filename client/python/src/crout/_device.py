@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from crout.errors import InvalidRequest
 
 Array = npt.NDArray[Any]
 
-_PIECE = 1 << 20  # as the largest payload of a message
+_PIECE = 1 << 20  # the largest payload of a message
 
 
 @dataclass(frozen=True)
@@ -133,11 +134,12 @@ class Block:
         self.size = size
         self.address = driver().allocate(ordinal, size) if size else 0
         if size:
-            weakref.finalize(self, _free, ordinal, self.address).atexit = False
+            weakref.finalize(self, _free, ordinal, self.address, os.getpid()).atexit = False
 
 
-def _free(ordinal: int, address: int) -> None:
-    driver().free(ordinal, address)
+def _free(ordinal: int, address: int, process: int) -> None:
+    if process == os.getpid():  # a forked child leaves the memory to its parent
+        driver().free(ordinal, address)
 
 
 class DeviceArray:

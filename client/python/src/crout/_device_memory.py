@@ -30,6 +30,7 @@ _ID_BYTES = 16
 _ANSWER_SECONDS = 10.0  # limit for the server's answer, which may evict factors
 _PAUSE_SECONDS = 10.0  # after a refusal, until the next request
 _MAX_IDLE = 4  # regions kept for later calls
+_TYPES = frozenset(("<f4", "<f8", "<c8", "<c16"))
 _UNIT = 2 << 20  # sizes of regions are multiples of this
 
 
@@ -53,6 +54,7 @@ class DeviceRegion:
         self.ordinal = ordinal
         self.id = b""
         self.size = 0
+        self.process = os.getpid()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._mapping: Mapping | None = None
         try:
@@ -125,7 +127,7 @@ class SharedBlock(Block):
 
 def _return(owner: Callable[[], DeviceMemory | None], region: DeviceRegion) -> None:
     memory = owner()
-    if memory is None:
+    if memory is None or region.process != os.getpid():  # a forked child leaves it to its parent
         region.close()
     else:
         memory.take_back(region)
@@ -218,6 +220,11 @@ class DeviceMemory:
         self, shape: tuple[int, ...], dtype: np.dtype[Any], order: str, ordinal: int, least: int
     ) -> DeviceArray:
         """Make an array; in memory of this process below `least` bytes, or if the server gives none."""
+        if dtype.str not in _TYPES or order not in ("C", "F"):
+            raise InvalidRequest(
+                f"the type is {dtype} and the order {order!r}: give float32, float64, complex64 or "
+                'complex128, and "C" or "F"'
+            )
         size = math.prod(shape) * dtype.itemsize
         block = self.block(ordinal, size) if size >= least else None
         return DeviceArray(block or Block(ordinal, size), shape, dtype, order)

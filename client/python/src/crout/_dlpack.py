@@ -90,9 +90,12 @@ _lock = threading.Lock()
 _exported: dict[int, tuple[Any, ...]] = {}  # structures, arrays and owners of capsules, by address
 
 
-def _drop(managed: Any) -> None:
-    with _lock:
-        kept = _exported.pop(ctypes.addressof(managed.contents), None)
+def _drop(
+    managed: Any, address_of: Any = ctypes.addressof, exported: Any = _exported, lock: Any = _lock
+) -> None:
+    """End an array. Other libraries may call this while the interpreter ends and modules are empty."""
+    with lock:
+        kept = exported.pop(address_of(managed.contents), None)
     del kept  # without the lock: the owner's destructor may take long
 
 
@@ -104,6 +107,8 @@ def _end(capsule: int) -> None:
 
 _delete = _Deleter(_drop)
 _destroy = _Destructor(_end)
+for _callback in (_delete, _destroy):  # they must outlive this module
+    _python.Py_IncRef(py_object(_callback))
 
 
 def make(array: Tensor, ordinal: int, owner: Any) -> Any:

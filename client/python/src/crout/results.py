@@ -46,7 +46,7 @@ class Solution(Summarized):
     Attributes
     ----------
     x : ndarray, shape (n,) or (n, nrhs)
-        The solution, with the shape of B.
+        The solution, with the shape of B. A `DeviceArray` if B is in memory of a GPU.
     backward_error : float or None
         max over the columns of |b - op(A) x| / (|op(A)| |x| + |b|), in the infinity-norm. None if X was not
         verified.
