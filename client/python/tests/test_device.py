@@ -331,6 +331,7 @@ def test_a_solution_is_an_array_of_the_gpu(cuda, gpu, client, regular):
         assert np.allclose(A @ x.get(), b)
         assert np.allclose(A @ client.solve(gpu(A), gpu(b)).get(), b)
         assert np.allclose(A @ client.solve(A, x).get(), x.get())
+        assert "backward_error" in repr(f.solve(gpu(b), full_output=True))
     x = f.solve(gpu(np.ones(8, np.float32)))  # becomes float64
     assert x.dtype == float
     assert np.allclose(A @ x.get(), 1)
