@@ -98,7 +98,9 @@ std::string MemoryConnection::Receive(OwnedFile* file) const {
   message.msg_controllen = sizeof control;
   const ssize_t count = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
   text.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
-  if (const cmsghdr* const part = CMSG_FIRSTHDR(&message); part != nullptr) {
+  // After an error the system leaves the control buffer as it was.
+  const cmsghdr* const part = count > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (part != nullptr && part->cmsg_type == SCM_RIGHTS) {
     int descriptor = -1;
     std::memcpy(&descriptor, CMSG_DATA(part), sizeof descriptor);
     OwnedFile received(descriptor);
