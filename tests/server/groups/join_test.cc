@@ -58,8 +58,8 @@ class JoinTest : public ::testing::Test {
   }
   static void TearDownTestSuite() {
     for (auto& agent : agents_) agent.reset();
-    delete device_;
-    delete machines_;
+    delete std::exchange(device_, nullptr);
+    delete std::exchange(machines_, nullptr);
   }
 
  protected:

@@ -32,7 +32,11 @@ class TwoMachines {
     return machines->Connect() ? std::move(machines) : nullptr;
   }
   ~TwoMachines() {
-    for (int i = 0; i < 2; ++i) Ip(absl::StrCat("netns delete ", Name(i)));
+    for (int i = 0; i < 2; ++i) {
+      // The system removes the links of a namespace later, and the next object uses their names.
+      Ip(absl::StrCat("link delete ", End(i)));
+      Ip(absl::StrCat("netns delete ", Name(i)));
+    }
     Ip(absl::StrCat("link delete ", bridge_));
   }
   TwoMachines(const TwoMachines&) = delete;  // It owns namespaces.
@@ -53,6 +57,8 @@ class TwoMachines {
         bridge_(absl::StrCat("cr", id_)),
         prefix_(absl::StrCat("10.78.", id_ % 250, ".")) {}
 
+  // The end of a machine's link at the bridge.
+  std::string End(int i) const { return absl::StrCat("cr", id_, i == 0 ? "a" : "b"); }
   static bool Ip(const std::string& arguments) {
     return std::system(absl::StrCat("ip ", arguments, " 2>/dev/null").c_str()) == 0;
   }
@@ -62,7 +68,7 @@ class TwoMachines {
               Ip(absl::StrCat("link set ", bridge_, " up"));
     for (int i = 0; ok && i < 2; ++i) {
       const std::string name = Name(i);
-      const std::string end = absl::StrCat("cr", id_, i == 0 ? "a" : "b");
+      const std::string end = End(i);
       ok = Ip(absl::StrCat("netns add ", name)) &&
            Ip(absl::StrCat("link add ", end, " type veth peer name eth0 netns ", name)) &&
            Ip(absl::StrCat("link set ", end, " master ", bridge_, " up")) &&

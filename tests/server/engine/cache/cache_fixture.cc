@@ -67,6 +67,14 @@ void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
                                          &quotas_, /*max_pinned_bytes=*/3 * kUnit, files_.get());
 }
 
+void CacheTest::End() {
+  // Before the cache, because tasks of the pool free memory that is charged to its tenants.
+  if (pool_ != nullptr) pool_->Stop();
+  cache_.reset();
+  pool_.reset();
+  devices_.clear();
+}
+
 absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_index,
                                           std::string_view tenant) {
   NewFactor factor;

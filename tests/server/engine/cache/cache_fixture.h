@@ -60,12 +60,17 @@ class CacheTest : public ::testing::Test {
   static constexpr size_t kUnitData = kUnit - FactorCache::kEntryBytes;
   static constexpr std::string_view kTenant = "alice";
 
+  ~CacheTest() override { End(); }
+
   // Creates a pool with one device per kind, named "cuda:N" or "host", where N is its index, and
   // the cache. Each device has a budget of `device_units`; the host memory has `host_units`.
   void Start(const std::vector<DeviceKind>& kinds, size_t device_units, size_t host_units);
   void Start(size_t device_units, size_t host_units) {
     Start({DeviceKind::kCuda}, device_units, host_units);
   }
+
+  // Ends the cache and its pool, if they exist.
+  void End();
 
   // Makes a factor whose data are filled with `fill`, and reserves its memory as workers of the
   // daemon do. The cache charges `bytes` for it, including the bytes of the entry, and evicts

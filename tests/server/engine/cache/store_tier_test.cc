@@ -36,9 +36,7 @@ class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<tes
   // Starts with a store, and with the factors that it has.
   void StartWithStore(size_t device_units, size_t host_units, size_t max_bytes = kLimit,
                       const std::vector<DeviceKind>& kinds = {DeviceKind::kCuda}) {
-    cache_.reset();
-    pool_.reset();
-    devices_.clear();
+    End();
     files_.reset();
     std::vector<FoundFactor> found;
     auto objects = storage_->Open();
