@@ -22,8 +22,8 @@
 
 namespace crout {
 
-// Sends messages on one stream, on a thread of its own: a write waits while the network does not
-// work. Thread-safe.
+// Sends messages on one stream. Writes run on a separate thread, because a write waits while the
+// network does not work. Thread-safe.
 template <class Out, class In>
 class MessageStream {
  public:

@@ -142,7 +142,8 @@ class FactorCache : private TieredStore::Owner {
   // charged to the pool's host budget. `loads` counts each tenant's entries, and their bytes by
   // tier; no other cache may use it. `quotas` limits both. `max_pinned_bytes` is TieredStore's.
   // `files` may be null: the server then has no store. Leases use WallNow(). The files of factors
-  // remain when the cache ends.
+  // remain when the cache ends. DevicePool::Stop() must run before the cache ends, because tasks of
+  // the pool free memory that is charged to the tenants of the cache.
   FactorCache(DevicePool* pool, MemoryResource* host_memory, CacheEvents* events,
               TenantLoads* loads, const Quotas* quotas, size_t max_pinned_bytes,
               FactorStore* files = nullptr);
