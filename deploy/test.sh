@@ -39,7 +39,7 @@ stage() {  # stage NAME COMMAND...
 }
 
 formatting() {
-  find kernels server client tests \
+  find kernels server client rank tests \
     \( -name '*.h' -o -name '*.c' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
     xargs -0 clang-format --dry-run --Werror
 }

@@ -187,8 +187,8 @@ class Parser {
     for (const std::string& word : SplitList(value)) {
       const auto* const found = std::find(kRoleNames.begin(), kRoleNames.end(), word);
       if (found == kRoleNames.end()) {
-        return Bad(absl::StrCat(Quote(word),
-                                " is not a role; the roles are solve, factor, metrics, rank and admin"));
+        return Bad(absl::StrCat(
+            Quote(word), " is not a role; the roles are solve, factor, metrics, rank and admin"));
       }
       identity.roles.set(static_cast<size_t>(found - kRoleNames.begin()));
     }

@@ -38,8 +38,8 @@ enum class Role : uint8_t {
   kRank,     // join a group of ranks
   kAdmin,    // everything, including the status page
 };
-inline constexpr std::array<std::string_view, 5> kRoleNames = {"solve", "factor", "metrics",
-                                                               "rank", "admin"};
+inline constexpr std::array<std::string_view, 5> kRoleNames = {"solve", "factor", "metrics", "rank",
+                                                               "admin"};
 using Roles = std::bitset<kRoleNames.size()>;
 
 // Returns true if `text` is a valid name of a tenant or identity: 1 to 64 characters of
