@@ -102,11 +102,12 @@ absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
       components->devices_.get(), components->host_memory_.get(), components->metrics_.get(),
       &components->tenant_loads_, &components->quotas_, config.max_pinned_bytes,
       components->files_.get());
-  components->cache_->Restore(std::move(found));
+  components->cache_->Restore(std::move(found), components->analyses_);
   if (shared != nullptr) {
     components->folder_homes_ = std::make_unique<FolderHomes>(shared->leases());
-    components->folder_watch_ = std::make_unique<FolderWatch>(
-        *shared, *components->folder_homes_, *components->files_, *components->cache_);
+    components->folder_watch_ =
+        std::make_unique<FolderWatch>(*shared, *components->folder_homes_, *components->files_,
+                                      *components->cache_, components->analyses_);
   }
   components->shared_regions_ = std::make_unique<SharedRegions>(
       *components->cache_, *components->devices_, config.max_shared_memory_bytes);

@@ -82,13 +82,13 @@ class ServerComponents {
   std::unique_ptr<CachingResource> host_memory_;
   std::unique_ptr<Metrics> metrics_;
   TenantLoads tenant_loads_;
+  AnalysisStore analyses_;
   std::unique_ptr<FactorStore> files_;  // null: the server has no store
   std::unique_ptr<FactorCache> cache_;
   std::unique_ptr<FolderHomes> folder_homes_;  // null: no other daemon shares the store
   std::unique_ptr<FolderWatch> folder_watch_;  // null: like folder_homes_
   RecentWork recent_work_;
   std::unique_ptr<JobMetrics> job_metrics_;
-  AnalysisStore analyses_;
   std::unique_ptr<TraceExporter> traces_;  // null: traces are not exported
   std::unique_ptr<CallObserver> observer_;
   CallRegistry calls_;

@@ -18,12 +18,13 @@ constexpr int64_t kScansPerCheck = 60;
 }  // namespace
 
 FolderWatch::FolderWatch(SharedStore& store, FolderHomes& homes, FactorStore& files,
-                         FactorCache& cache)
+                         FactorCache& cache, AnalysisStore& analyses)
     : store_(store),
       leases_(store.leases()),
       homes_(homes),
       files_(files),
       cache_(cache),
+      analyses_(analyses),
       watching_(leases_.options().interval(), [this] { Watch(); }) {}
 
 void FolderWatch::Watch() {
@@ -85,7 +86,7 @@ bool FolderWatch::AcquireAndRestore(const std::string& folder) {
   // Factors that exceed the budget remain for a later owner.
   if (!status.ok() && !absl::IsFailedPrecondition(status)) return false;
   const size_t factors = found.size();
-  cache_.Restore(std::move(found));
+  cache_.Restore(std::move(found), analyses_);
   Log(LogLevel::kInfo, "folder_adopted", {{"folder", folder}, {"factors", factors}});
   return true;
 }

@@ -21,7 +21,8 @@ namespace crout {
 class FolderWatch {
  public:
   // All arguments outlive the watch.
-  FolderWatch(SharedStore& store, FolderHomes& homes, FactorStore& files, FactorCache& cache);
+  FolderWatch(SharedStore& store, FolderHomes& homes, FactorStore& files, FactorCache& cache,
+              AnalysisStore& analyses);
   FolderWatch(const FolderWatch&) = delete;  // Its thread points to it.
   FolderWatch& operator=(const FolderWatch&) = delete;
 
@@ -42,6 +43,7 @@ class FolderWatch {
   FolderHomes& homes_;
   FactorStore& files_;
   FactorCache& cache_;
+  AnalysisStore& analyses_;
   std::atomic<bool> adopts_ = true;
   int64_t scans_ = 0;
   PeriodicTask watching_;

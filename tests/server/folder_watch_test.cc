@@ -29,7 +29,7 @@ class FolderWatchTest : public SharedCacheTest {
     second_->leases().Release(folder_);
   }
   // Watches the folders once: the destructor waits for the first scan.
-  void Watch() { FolderWatch watch(*shared_, *homes_, *files_, *cache_); }
+  void Watch() { FolderWatch watch(*shared_, *homes_, *files_, *cache_, analyses_); }
   LeaseState StateOfLease() { return DecodeLease(bucket_->Read("leases/" + folder_))->state; }
 
   std::unique_ptr<FolderHomes> homes_;
@@ -70,7 +70,7 @@ TEST_F(FolderWatchTest, ADaemonThatStopsAdoptsNoFurtherFolder) {
   const int before = failpoints_.reached("s3.send");
   failpoints_.Hold("s3.send");
   {
-    FolderWatch watch(*shared_, *homes_, *files_, *cache_);
+    FolderWatch watch(*shared_, *homes_, *files_, *cache_, analyses_);
     failpoints_.AwaitReached("s3.send", before + 1);  // by the first adoption
     watch.StopAdoptions();
     failpoints_.Release("s3.send");

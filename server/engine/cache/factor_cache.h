@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -31,6 +32,7 @@
 #include "absl/time/time.h"
 #include "kernels/factorization.h"
 #include "kernels/util/mutex.h"
+#include "server/engine/cache/analysis_store.h"
 #include "server/engine/cache/cache_events.h"
 #include "server/engine/cache/cached_version.h"
 #include "server/engine/cache/handle.h"
@@ -189,8 +191,9 @@ class FactorCache : private TieredStore::Owner {
   absl::Status StoreForReplace(NewFactor& factor, std::string_view tenant, const Handle& handle);
   // Adds factors that were found in the store. Their leases start again. Files stay in the store
   // without an entry if no device is of the kind of the device that made the factor, or
-  // if memory is short.
-  void Restore(std::vector<FoundFactor> found);
+  // if memory is short. Factors of one tenant with equal analyses share one, which later calls find
+  // in `analyses`.
+  void Restore(std::vector<FoundFactor> found, AnalysisStore& analyses);
   // Removes the factors with files in a folder that this process has lost. Other factors of the
   // folder belong to FactorStore::home() from now on. Visits all factors.
   void DropFolder(const std::string& folder);
@@ -286,10 +289,19 @@ class FactorCache : private TieredStore::Owner {
   size_t size() const;
 
  private:
+  // Analyses by tenant and FoundFactor::analysis_id.
+  using RestoredAnalyses =
+      std::map<std::pair<std::string, std::string>, std::weak_ptr<const Analysis>>;
+
   std::shared_ptr<CachedVersion> MakeVersion(NewFactor factor);
-  // Adds one factor of Restore(). Leaves the file in `found` if it returns an error: DATA_LOSS if
-  // the file is damaged, NOT_FOUND if the factor's life has ended.
-  absl::Status RestoreOne(FoundFactor& found);
+  // Adds one factor of Restore(). `restored` has the analyses of the factors before it. Leaves the
+  // file in `found` if it returns an error: DATA_LOSS if the file is damaged, NOT_FOUND if the
+  // factor's life has ended.
+  absl::Status RestoreOne(FoundFactor& found, AnalysisStore& analyses, RestoredAnalyses& restored);
+  // Returns the analysis of a sparse factor from `restored`, or reads and adds the analysis.
+  absl::StatusOr<std::shared_ptr<const Analysis>> RestoreAnalysis(const FoundFactor& found,
+                                                                  AnalysisStore& analyses,
+                                                                  RestoredAnalyses& restored);
   // Writes `factor` to a file. `record` has its handle, its version and the fields of its entry.
   absl::Status WriteFile(FactorRecord record, NewFactor& factor);
   // Returns the entry if the handle belongs to the tenant and is alive at `now`. Otherwise returns

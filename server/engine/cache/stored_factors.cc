@@ -58,17 +58,6 @@ DeviceSlot* SlotFor(const DevicePool& pool, const FactorRecord& record) {
   return of_kind;
 }
 
-// Returns the analysis with shared ownership of its reservation.
-std::shared_ptr<const Analysis> Charged(Reservation memory,
-                                        std::shared_ptr<const Analysis> analysis) {
-  struct Owner {
-    Reservation memory;
-    std::shared_ptr<const Analysis> analysis;
-  };
-  const auto owner = std::make_shared<const Owner>(Owner{std::move(memory), std::move(analysis)});
-  return {owner, owner->analysis.get()};
-}
-
 }  // namespace
 
 absl::Status FactorCache::CheckDurable(absl::string_view field) const {
@@ -136,7 +125,8 @@ absl::Status FactorCache::StoreForReplace(NewFactor& factor, std::string_view te
   });
 }
 
-void FactorCache::Restore(std::vector<FoundFactor> found) {
+void FactorCache::Restore(std::vector<FoundFactor> found, AnalysisStore& analyses) {
+  RestoredAnalyses restored;
   // Lists have the newest factors first.
   std::vector<FoundFactor*> sorted;
   for (FoundFactor& factor : found) sorted.push_back(&factor);
@@ -145,7 +135,7 @@ void FactorCache::Restore(std::vector<FoundFactor> found) {
   });
   for (FoundFactor* const next : sorted) {
     FoundFactor& factor = *next;
-    const absl::Status status = RestoreOne(factor);
+    const absl::Status status = RestoreOne(factor, analyses, restored);
     if (absl::IsDataLoss(status)) factor.file.MarkDamaged();
     if (absl::IsDataLoss(status) || absl::IsNotFound(status)) {
       factor.file.Discard();
@@ -180,7 +170,23 @@ std::set<std::string> FactorCache::Folders() const {
   return folders;
 }
 
-absl::Status FactorCache::RestoreOne(FoundFactor& found) {
+absl::StatusOr<std::shared_ptr<const Analysis>> FactorCache::RestoreAnalysis(
+    const FoundFactor& found, AnalysisStore& analyses, RestoredAnalyses& restored) {
+  const std::string& tenant = found.record.tenant;
+  std::weak_ptr<const Analysis>& known = restored[{tenant, found.analysis_id}];
+  if (std::shared_ptr<const Analysis> analysis = known.lock()) return analysis;
+  std::optional<Reservation> memory = pool_->host_budget().TryReserve(
+      found.analysis_bytes, store_.OwnerOnHost(tenant, ShareUse::kCache));
+  if (!memory) return absl::ResourceExhaustedError("no memory for the analysis");
+  CROUT_ASSIGN_OR_RETURN(Analysis analysis, files_->ReadAnalysis(found.file));
+  std::shared_ptr<const Analysis> shared =
+      analyses.Add(tenant, {*std::move(memory), std::move(analysis), /*base=*/nullptr});
+  known = shared;
+  return shared;
+}
+
+absl::Status FactorCache::RestoreOne(FoundFactor& found, AnalysisStore& analyses,
+                                     RestoredAnalyses& restored) {
   FactorRecord& record = found.record;
   const absl::Time now = WallNow();
   if (record.life_end <= now) return absl::NotFoundError("the life of the factor has ended");
@@ -194,12 +200,8 @@ absl::Status FactorCache::RestoreOne(FoundFactor& found) {
   if (!reservation) return absl::ResourceExhaustedError("no memory for the entry");
   version->file_entry = *std::move(reservation);
   if (record.summary.sparse) {
-    std::optional<Reservation> memory = pool_->host_budget().TryReserve(
-        found.analysis_bytes, store_.OwnerOnHost(record.tenant, ShareUse::kCache));
-    if (!memory) return absl::ResourceExhaustedError("no memory for the analysis");
-    CROUT_ASSIGN_OR_RETURN(std::shared_ptr<const Analysis> analysis,
-                           files_->ReadAnalysis(found.file));
-    record.summary.sparse->analysis = Charged(*std::move(memory), std::move(analysis));
+    CROUT_ASSIGN_OR_RETURN(record.summary.sparse->analysis,
+                           RestoreAnalysis(found, analyses, restored));
   }
   InsertOptions options;
   options.tenant = record.tenant;

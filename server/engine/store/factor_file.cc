@@ -251,6 +251,19 @@ size_t FactorFile::analysis_bytes() const {
   return record_.summary.sparse ? sum : 0;
 }
 
+std::string FactorFile::analysis_id() const {
+  std::string id;
+  if (!record_.summary.sparse) return id;
+  const Analysis& numbers = *record_.summary.sparse->analysis;
+  absl::StrAppend(&id, numbers.n, ",", numbers.nonzeros, ",", numbers.pattern.half[0], ",",
+                  numbers.pattern.half[1], ",", numbers.unmatched_row, ",", numbers.kept, ",",
+                  numbers.matched, ",", numbers.pivot_threshold);
+  for (const StoredTensor& array : analysis_) {
+    absl::StrAppend(&id, ";", array.tensor.name, ",", array.tensor.bytes, ",", array.checksum);
+  }
+  return id;
+}
+
 bool FactorFile::has_matrix() const {
   return std::any_of(parts_.begin(), parts_.end(),
                      [](const StoredPart& part) { return part.kind == PartKind::kOperand; });
@@ -262,10 +275,10 @@ absl::Status FactorFile::Read(const StoredTensor& stored, std::span<std::byte> t
   return DamagedFile(absl::StrCat("the checksum of \"", stored.tensor.name, "\" is wrong"));
 }
 
-absl::StatusOr<std::shared_ptr<const Analysis>> FactorFile::ReadAnalysis() const {
-  const auto analysis = std::make_shared<Analysis>(*record_.summary.sparse->analysis);
+absl::StatusOr<Analysis> FactorFile::ReadAnalysis() const {
+  Analysis analysis = *record_.summary.sparse->analysis;
   absl::Status status;
-  ForEachArray(*analysis, [&](const char* name, auto& array) {
+  ForEachArray(analysis, [&](const char* name, auto& array) {
     using T = typename std::remove_cvref_t<decltype(array)>::value_type;
     if (!status.ok()) return;
     const auto found = std::find_if(analysis_.begin(), analysis_.end(),
@@ -278,8 +291,8 @@ absl::StatusOr<std::shared_ptr<const Analysis>> FactorFile::ReadAnalysis() const
     status = Read(*found, std::as_writable_bytes(std::span(array)));
   });
   CROUT_RETURN_IF_ERROR(status);
-  CROUT_RETURN_IF_ERROR(CheckArrays(*analysis));
-  return std::shared_ptr<const Analysis>(analysis);
+  CROUT_RETURN_IF_ERROR(CheckArrays(analysis));
+  return analysis;
 }
 
 absl::StatusOr<FactorParts> FactorFile::ReadParts(MemoryResource& memory) const {

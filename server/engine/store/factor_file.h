@@ -57,12 +57,15 @@ class FactorFile {
   const FactorRecord& record() const { return record_; }
   // Bytes of the parts in memory (FactorParts::bytes()).
   size_t part_bytes() const;
-  // Bytes of the arrays of the analysis; 0 unless the factor is sparse.
+  // Bytes of the analysis with its arrays; 0 unless the factor is sparse.
   size_t analysis_bytes() const;
+  // Equal for factors with equal analyses: the numbers of the analysis, and the size and checksum
+  // of each array. Empty unless the factor is sparse.
+  std::string analysis_id() const;
   bool has_matrix() const;
 
   // Reads and checks the analysis. Requires a sparse factor.
-  absl::StatusOr<std::shared_ptr<const Analysis>> ReadAnalysis() const;
+  absl::StatusOr<Analysis> ReadAnalysis() const;
   // Reads and checks all parts. Allocates part_bytes() from `memory`.
   absl::StatusOr<FactorParts> ReadParts(MemoryResource& memory) const;
 

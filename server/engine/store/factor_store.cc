@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/host/device/host_info.h"
 #include "kernels/util/allocation.h"
 #include "kernels/util/clock.h"
 #include "kernels/util/status_macros.h"
@@ -23,8 +22,8 @@ namespace {
 constexpr size_t kMaxWaiting = 64;
 // Most scheduled tasks. Further ends of leases are not recorded.
 constexpr size_t kMaxScheduled = 10'000;
-// Most threads that read headers at the start.
-constexpr int kMaxHeaderThreads = 16;
+// Threads that read headers at the start. Most of them wait for the disk or the bucket.
+constexpr int kHeaderThreads = 16;
 
 std::string StemOf(const FactorRecord& record) {
   return absl::StrCat(record.handle.ToString(), "-", record.version);
@@ -54,7 +53,7 @@ absl::StatusOr<std::unique_ptr<FactorStore>> FactorStore::Open(std::unique_ptr<O
   const std::vector<std::string> folders = objects->folders();
   std::unique_ptr<FactorStore> store(
       new FactorStore(std::move(objects), options.threads, max_bytes));
-  ThreadPool threads(std::min(host::AvailableCores(), kMaxHeaderThreads));
+  ThreadPool threads(kHeaderThreads);
   const absl::Status status = store->Scan(folders, threads, /*whole=*/false, found);
   if (!status.ok()) {
     found->clear();  // Files must not outlive their store.
@@ -140,6 +139,7 @@ void FactorStore::ReadHeader(Candidate& candidate) const {
     found.lease_end = candidate.object.lease_end;
     found.part_bytes = file.part_bytes();
     found.analysis_bytes = file.analysis_bytes();
+    found.analysis_id = file.analysis_id();
     found.has_matrix = file.has_matrix();
     return absl::OkStatus();
   });
@@ -267,8 +267,8 @@ absl::StatusOr<FactorParts> FactorStore::ReadParts(const StoredFile& file, Memor
   return parts;
 }
 
-absl::StatusOr<std::shared_ptr<const Analysis>> FactorStore::ReadAnalysis(const StoredFile& file) {
-  std::shared_ptr<const Analysis> analysis;
+absl::StatusOr<Analysis> FactorStore::ReadAnalysis(const StoredFile& file) {
+  Analysis analysis;
   const absl::Status status = Run(/*tenant=*/"", [&]() -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(const FactorFile opened, OpenObject(file.object_));
     CROUT_ASSIGN_OR_RETURN(analysis, opened.ReadAnalysis());

@@ -107,7 +107,8 @@ struct FoundFactor {
   StoredFile file;
   absl::Time lease_end;
   size_t part_bytes = 0;      // FactorParts::bytes() of its parts
-  size_t analysis_bytes = 0;  // size of the arrays of its analysis
+  size_t analysis_bytes = 0;  // FactorFile::analysis_bytes()
+  std::string analysis_id;    // FactorFile::analysis_id()
   bool has_matrix = false;
 };
 
@@ -166,7 +167,7 @@ class FactorStore {
   // gone. UNAVAILABLE: the storage failed; a later call may succeed.
   absl::StatusOr<FactorParts> ReadParts(const StoredFile& file, MemoryResource& memory);
   // Reads the analysis of a sparse factor. Errors are those of ReadParts().
-  absl::StatusOr<std::shared_ptr<const Analysis>> ReadAnalysis(const StoredFile& file);
+  absl::StatusOr<Analysis> ReadAnalysis(const StoredFile& file);
   // Blocks until the bytes of all discarded files are back in the budget.
   void AwaitDiscards() ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <future>
@@ -224,6 +225,52 @@ TEST_F(StoreTest, FactorsOnADeviceSurviveARestart) {
   ExpectSolves(factor->handle, {2});
   EXPECT_EQ(client_->Describe(factor->handle)->tier, Tier::kDevice);
   EXPECT_THAT(client_->Describe(lost->handle), FailsWith(absl::StatusCode::kNotFound, "restarted"));
+}
+
+// Each file has the analysis. In memory the factors share one, and a new factor of the pattern uses
+// it.
+TEST_F(StoreTest, FactorsOfAPatternShareAnAnalysisAfterARestart) {
+  constexpr int32_t kSparseOrder = 3000;
+  std::vector<int32_t> row_start = {0}, columns;
+  for (int32_t i = 0; i < kSparseOrder; ++i) {
+    for (int32_t j = std::max(i - 1, 0); j <= std::min(i + 1, kSparseOrder - 1); ++j) {
+      columns.push_back(j);
+    }
+    row_start.push_back(static_cast<int32_t>(columns.size()));
+  }
+  CacheOptions cache;
+  cache.durable = true;
+  const auto factor = [&](double diagonal) {
+    std::vector<double> values(columns.size(), -1.0);
+    for (size_t i = 0; i < values.size(); i += 3) values[i] = diagonal;
+    return client_->Factor(
+        MatrixSource::CompressedRows(absl::MakeConstSpan(values), absl::MakeConstSpan(row_start),
+                                     absl::MakeConstSpan(columns), kSparseOrder, kSparseOrder),
+        {}, cache);
+  };
+  const auto reserved_after_restart = [&] {
+    Kill();
+    Start();
+    return client_->ServerInfo()->host_reserved_bytes;
+  };
+  Start();
+  const auto first = factor(4);
+  ASSERT_OK(first);
+  const int64_t reserved = reserved_after_restart();
+  EXPECT_EQ(CachedFactors(), 1);
+  ASSERT_OK(factor(8));
+  EXPECT_LT(reserved_after_restart() - reserved, 2 * sizeof(int32_t) * kSparseOrder)
+      << "the orders of rows and columns need more";
+  EXPECT_EQ(CachedFactors(), 2);
+  const auto third = factor(16);
+  ASSERT_OK(third);
+  EXPECT_TRUE(third->sparse->analysis_reused);
+  const std::vector<double> b(kSparseOrder, 1.0);
+  BufferSink x;
+  const auto solution = client_->Solve(
+      first->handle, MatrixSource::Dense(absl::MakeConstSpan(b), kSparseOrder, 1), {}, &x);
+  ASSERT_OK(solution);
+  EXPECT_THAT(solution->backward_error, ::testing::Each(::testing::Lt(1e-14)));
 }
 
 TEST_F(StoreTest, AFailingDiskHarmsNoOtherCall) {

@@ -42,7 +42,7 @@ class SharedCacheTest : public CacheTest {
     ASSERT_OK(files);
     files_ = *std::move(files);
     Start(/*device_units=*/4, /*host_units=*/4);
-    cache_->Restore(std::move(found));
+    cache_->Restore(std::move(found), analyses_);
   }
   absl::StatusOr<Handle> TryPut(bool durable) {
     InsertOptions options;
@@ -69,6 +69,7 @@ class SharedCacheTest : public CacheTest {
 
   const std::shared_ptr<testing::MemoryBucket> bucket_ = std::make_shared<testing::MemoryBucket>();
   const std::shared_ptr<testing::Connection> connection_ = std::make_shared<testing::Connection>();
+  AnalysisStore analyses_;
   SharedStore* shared_ = nullptr;
   FolderLeases* leases_ = nullptr;  // those of shared_
 };

@@ -45,7 +45,8 @@ class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<tes
     ASSERT_OK(files);
     files_ = *std::move(files);
     Start(kinds, device_units, host_units);
-    cache_->Restore(std::move(found));
+    AnalysisStore analyses;
+    cache_->Restore(std::move(found), analyses);
   }
 
   static InsertOptions Options(bool durable) {
