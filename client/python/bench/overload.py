@@ -23,6 +23,7 @@ OVER times the capacity.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,8 @@ GOODPUT = 0.9
 REFUSED_WITHIN = 0.05
 CLOSED_LOOP = (1, 2, 4, 8, 16, 32, 64)
 """Numbers of workers that find the capacity."""
+LEAD = 3.0
+"""Seconds from the start of a run to its window."""
 PROBES = 4
 PROBE_INTERVAL = 0.05
 REFUSALS = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
@@ -62,26 +65,37 @@ class Load:
         ]
 
     def run(self, workers, seconds, rate=0.0):
-        """Return the row of the run."""
-        options = [f"--concurrency={workers}", f"--duration={seconds}s", "--warm-up=1s", f"--rate={rate}"]
-        calls, cpu = self._server_counts()
-        output = subprocess.run(
-            self._command + options, check=True, stdout=subprocess.PIPE, text=True, preexec_fn=self._prepare
-        ).stdout
-        calls, cpu = np.subtract(self._server_counts(), (calls, cpu))
+        """Return the row of a run: at a rate of calls on schedule, or with a call after another for 0.
+
+        The server counts the calls of a window, while its queue is as long as this load makes it.
+        """
+        options = [f"--concurrency={workers}", f"--duration={LEAD + seconds}s", f"--rate={rate}"]
+        process = subprocess.Popen(
+            self._command + options, stdout=subprocess.PIPE, text=True, preexec_fn=self._prepare
+        )
+        time.sleep(LEAD)
+        begin, before = time.perf_counter(), self._server_counts()
+        time.sleep(seconds)
+        elapsed = time.perf_counter() - begin
+        calls, answered, refused, cpu = np.subtract(self._server_counts(), before)
+        output, _ = process.communicate()
+        if process.returncode != 0:
+            raise RuntimeError(f"croutctl bench: exit status {process.returncode}")
         [found] = json.loads(output)["results"]
-        elapsed = found["requests"] / found["per_second"]
-        refused = sum(found["errors_by_status"].get(status, 0) for status in REFUSALS)
         row = {"load": "scheduled" if rate else "closed loop", "workers": workers}
-        row |= {"offered_per_second": (found["requests"] + found["errors"]) / elapsed}
-        row |= {"answered_per_second": found["per_second"], "refused_per_second": refused / elapsed}
-        row |= {"other_errors": found["errors"] - refused, "server_cpu_us": 1e6 * cpu / calls}
+        row |= {"offered_per_second": calls / elapsed, "answered_per_second": answered / elapsed}
+        row |= {"refused_per_second": refused / elapsed, "other_errors": int(calls - answered - refused)}
+        row |= {"server_cpu_us": 1e6 * cpu / calls}
         return row | {"p50_ms": 1e3 * found["p50_seconds"], "p99_ms": 1e3 * found["p99_seconds"]}
 
     def _server_counts(self):
-        """Return the number of all calls, and the seconds of processor time, of the server so far."""
-        calls = sum(self._server.metrics("crout_requests_total").values())
-        return calls, self._server.metrics("process_cpu_seconds_total")[""]
+        """Return the calls, answered calls, refused calls and processor seconds of the server so far."""
+        calls = Counter()
+        for labels, count in self._server.metrics("crout_requests_total").items():
+            calls[re.search(r'code="(\w+)"', labels)[1]] += count
+        refused = sum(calls[status] for status in REFUSALS)
+        cpu = self._server.metrics("process_cpu_seconds_total")[""]
+        return np.array([sum(calls.values()), calls["OK"], refused, cpu])
 
     def _prepare(self):
         os.sched_setaffinity(0, self._cores)
