@@ -241,6 +241,7 @@ ServerState ServerComponents::State() const {
     device.queue_depth = static_cast<int64_t>(load.queue_depth);
     device.preparing_depth = static_cast<int64_t>(slot->preparing->load().queue_depth);
     device.admitting_depth = static_cast<int64_t>(slot->admitting->load().queue_depth);
+    device.storing_depth = static_cast<int64_t>(slot->storing->load().queue_depth);
     device.releasing_depth = static_cast<int64_t>(slot->releasing->waiting());
     device.streams = load.streams;
     device.streams_busy = load.streams_busy;

@@ -360,6 +360,7 @@ int64_t FactorCache::Pin::version() const { return stored_->version; }
 DeviceSlot& FactorCache::Pin::slot() const { return *stored_->slot; }
 
 bool FactorCache::Pin::has_matrix() const { return stored_->has_matrix; }
+bool FactorCache::Pin::durable() const { return stored_->durable; }
 
 size_t FactorCache::Pin::promotion_bytes() const {
   return cache_->store_.IsResident(*stored_) ? 0 : stored_->bytes;

@@ -113,6 +113,7 @@ class FactorCache : private TieredStore::Owner {
     int64_t version() const;
     DeviceSlot& slot() const;
     bool has_matrix() const;
+    bool durable() const;
     // Bytes to reserve on the device before OnDevice(). 0 unless the version is in host memory at
     // this moment.
     size_t promotion_bytes() const;

@@ -20,6 +20,8 @@ namespace {
 // Threads of each device. Each TaskScheduler has one more thread, for small tasks.
 // docs/internals.md lists the tasks of each kind.
 constexpr int kAdmittingThreads = 4;
+// They copy factors to host memory and then wait for the threads of the store.
+constexpr int kStoringThreads = 4;
 constexpr int kPreparingThreads = 2;
 constexpr int kReleasingThreads = 2;
 
@@ -130,6 +132,10 @@ absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOpt
       TaskScheduler::Options{.name = absl::StrCat(name, " (analysis)"),
                              .threads = kPreparingThreads,
                              .capacity = options.scheduler.queue_capacity});
+  slot->storing = std::make_unique<TaskScheduler>(
+      TaskScheduler::Options{.name = absl::StrCat(name, " (store)"),
+                             .threads = kStoringThreads,
+                             .capacity = options.scheduler.queue_capacity});
   slot->releasing = std::make_unique<ThreadPool>(kReleasingThreads);
   slots_.push_back(std::move(slot));
   return absl::OkStatus();
@@ -191,6 +197,7 @@ void DevicePool::Stop() {
   for (const auto& slot : slots_) {
     slot->preparing->Stop();
     slot->admitting->Stop();
+    slot->storing->Stop();
   }
   // Last, because the schedulers submit tasks to it.
   for (const auto& slot : slots_) slot->releasing.reset();

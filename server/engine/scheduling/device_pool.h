@@ -83,6 +83,7 @@ struct DeviceSlot {
   // not delay the others.
   std::unique_ptr<TaskScheduler> admitting;  // evictions, large allocations, copies of factors
   std::unique_ptr<TaskScheduler> preparing;  // completion of parsed uploads, analyses
+  std::unique_ptr<TaskScheduler> storing;    // files of durable factors
   // Frees memory. A task waits at most for copies in flight. Null after DevicePool::Stop.
   std::unique_ptr<ThreadPool> releasing;
 

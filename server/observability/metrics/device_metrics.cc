@@ -97,6 +97,7 @@ DeviceMetrics::DeviceMetrics(prometheus::Registry& registry, const DeviceLabels&
       queue_depth_(AddQueueDepth(registry, labels.name, "run")),
       preparing_depth_(AddQueueDepth(registry, labels.name, "prepare")),
       admitting_depth_(AddQueueDepth(registry, labels.name, "admit")),
+      storing_depth_(AddQueueDepth(registry, labels.name, "store")),
       releasing_depth_(AddQueueDepth(registry, labels.name, "release")),
       streams_(AddGauge(registry, "crout_streams", "Jobs that a device can run concurrently.",
                         {{"device", labels.name}})),
@@ -206,6 +207,7 @@ void DeviceMetrics::Set(const DeviceState& state) {
   queue_depth_->Set(static_cast<double>(state.queue_depth));
   preparing_depth_->Set(static_cast<double>(state.preparing_depth));
   admitting_depth_->Set(static_cast<double>(state.admitting_depth));
+  storing_depth_->Set(static_cast<double>(state.storing_depth));
   releasing_depth_->Set(static_cast<double>(state.releasing_depth));
   streams_->Set(static_cast<double>(state.streams));
   streams_busy_->Set(static_cast<double>(state.streams_busy));

@@ -98,6 +98,7 @@ class DeviceMetrics {
   prometheus::Gauge* queue_depth_;
   prometheus::Gauge* preparing_depth_;
   prometheus::Gauge* admitting_depth_;
+  prometheus::Gauge* storing_depth_;
   prometheus::Gauge* releasing_depth_;
   prometheus::Gauge* streams_;
   prometheus::Gauge* streams_busy_;

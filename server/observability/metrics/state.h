@@ -29,6 +29,7 @@ struct DeviceState {
   int64_t queue_depth = 0;        // jobs waiting for a stream
   int64_t preparing_depth = 0;    // parsed matrices waiting for assembly and analysis
   int64_t admitting_depth = 0;    // calls waiting for memory, or for the copy of a factor
+  int64_t storing_depth = 0;      // calls waiting for the file of a durable factor
   int64_t releasing_depth = 0;    // calls and factors whose memory is waiting to be freed
   int64_t streams = 0;            // most jobs that can run at the same time
   int64_t streams_busy = 0;

@@ -53,9 +53,12 @@ class SchurHandler final
     });
   }
 
-  absl::Status WriteFile(FactorAndComplement& answer) override {
-    if (!answer.keeps_factor) return absl::OkStatus();
-    return call_.core().engine.cache.StoreForInsert(answer.factor, insert_);
+  NewFactor* Unstored(FactorAndComplement& answer) override {
+    return answer.keeps_factor && insert_.durable ? &answer.factor : nullptr;
+  }
+
+  absl::Status WriteFile(NewFactor& factor) override {
+    return call_.core().engine.cache.StoreForInsert(factor, insert_);
   }
 
   void Reply(FactorAndComplement answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {

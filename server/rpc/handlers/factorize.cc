@@ -188,8 +188,12 @@ class FactorizeHandler final : public IdempotentHandler {
     return PlanFactor(core.engine, matrix, request, call_.tenant());
   }
 
-  absl::Status WriteFile(FactorResult& result) override {
-    return call_.core().engine.cache.StoreForInsert(result.factor, insert_);
+  NewFactor* Unstored(FactorResult& result) override {
+    return insert_.durable ? &result.factor : nullptr;
+  }
+
+  absl::Status WriteFile(NewFactor& factor) override {
+    return call_.core().engine.cache.StoreForInsert(factor, insert_);
   }
 
   void Reply(FactorResult result) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {

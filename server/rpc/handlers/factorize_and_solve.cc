@@ -68,9 +68,12 @@ class FactorizeAndSolveHandler final
     return dropped;
   }
 
-  absl::Status WriteFile(FactorAndSolution& answer) override {
-    if (!insert_) return absl::OkStatus();
-    return call_.core().engine.cache.StoreForInsert(answer.factor, *insert_);
+  NewFactor* Unstored(FactorAndSolution& answer) override {
+    return insert_ && insert_->durable ? &answer.factor : nullptr;
+  }
+
+  absl::Status WriteFile(NewFactor& factor) override {
+    return call_.core().engine.cache.StoreForInsert(factor, *insert_);
   }
 
   void Reply(FactorAndSolution answer) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {

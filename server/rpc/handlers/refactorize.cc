@@ -36,10 +36,14 @@ class RefactorizeHandler final : public JobHandler<FactorResult, v1::Refactorize
     return PlanRefactor(call_.core().engine, matrix, request, call_.tenant(), *old_);
   }
 
-  absl::Status WriteFile(FactorResult& result) override {
+  NewFactor* Unstored(FactorResult& result) override {
     const bool singular = result.factor.factorization.summary.info != 0;
-    if (singular && !replace_if_singular_) return absl::OkStatus();
-    return call_.core().engine.cache.StoreForReplace(result.factor, call_.tenant(), handle_);
+    if (singular && !replace_if_singular_) return nullptr;
+    return old_->durable() ? &result.factor : nullptr;
+  }
+
+  absl::Status WriteFile(NewFactor& factor) override {
+    return call_.core().engine.cache.StoreForReplace(factor, call_.tenant(), handle_);
   }
 
   void Reply(FactorResult result) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {

@@ -30,9 +30,12 @@ class JobHandler : public StreamHandler {
   // Decodes the header and plans the job.
   virtual absl::StatusOr<std::unique_ptr<Plan>> MakePlan(const StreamMessage& first)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) = 0;
-  // Writes the result to the store, if the request requires it, before Reply(). Blocks. Called
-  // without locks.
-  virtual absl::Status WriteFile(Result& /*result*/) { return absl::OkStatus(); }
+  // Returns the factor of the result that must be in the store before Reply(); null if there is
+  // none.
+  virtual NewFactor* Unstored(Result& /*result*/) { return nullptr; }
+  // Writes this factor to the store. Blocks. Called without locks, on a thread for such tasks, so
+  // that no stream waits for the store.
+  virtual absl::Status WriteFile(NewFactor& /*factor*/) { return absl::OkStatus(); }
   // Observes and stores the result, replies with it and ends the call.
   virtual void Reply(Result result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) = 0;
 
@@ -41,7 +44,10 @@ class JobHandler : public StreamHandler {
     CROUT_ASSIGN_OR_RETURN(plan_, MakePlan(first));
     return plan_->steps();
   }
-  void ReleaseResources() override { plan_.reset(); }
+  void ReleaseResources() override {
+    plan_.reset();
+    unstored_.reset();
+  }
 
   std::unique_ptr<Plan> plan_;  // constant from Start() to ReleaseResources() or the next Start()
 
@@ -95,17 +101,37 @@ class JobHandler : public StreamHandler {
     Finish(*std::move(result), call_.UploadTimings());
     return true;
   }
-  // An unwanted result may be large, so it is destroyed after the mutex is released.
   void Finish(absl::StatusOr<Result> result, const CallTimings& timings) {
-    if (result.ok()) {
-      if (absl::Status written = WriteFile(*result); !written.ok()) result = std::move(written);
-    }
+    NewFactor* const factor = result.ok() ? Unstored(*result) : nullptr;
+    if (factor == nullptr) return Answer(std::move(result), timings);
+    TaskScheduler& storing = *factor->slot->storing;
+    const TaskSize size = CallBase::AdmissionSize(factor->factorization.parts.bytes());
+    MutexLock lock(&call_.mutex());
+    unstored_ = *std::move(result);
+    call_.SubmitTask(storing, size, [this, timings] { Store(timings); });
+  }
+  // Writes the result to the store and answers the call.
+  void Store(const CallTimings& timings) {
+    absl::StatusOr<Result> result = [this] {
+      MutexLock lock(&call_.mutex());
+      return *std::exchange(unstored_, std::nullopt);
+    }();
+    absl::Status written = WriteFile(*Unstored(*result));
+    if (!written.ok()) result = std::move(written);
+    Answer(std::move(result), timings);
+  }
+  // An unwanted result may be large, so it is destroyed after the mutex is released.
+  void Answer(absl::StatusOr<Result> result, const CallTimings& timings) {
     MutexLock lock(&call_.mutex());
     call_.StartReply(timings);
     if (!call_.needs_result()) return;
     if (!result.ok()) return call_.End(result.status());
     Reply(*std::move(result));
   }
+
+  // Waits for the thread that stores the result. Guarded by the mutex of the call until
+  // ReleaseResources().
+  std::optional<Result> unstored_;
 };
 
 }  // namespace crout

@@ -273,6 +273,40 @@ TEST_F(StoreTest, FactorsOfAPatternShareAnAnalysisAfterARestart) {
   EXPECT_THAT(solution->backward_error, ::testing::Each(::testing::Lt(1e-14)));
 }
 
+TEST_F(StoreTest, NoStreamWaitsForTheDisk) {
+  Start({"--streams=1"});
+  const auto other = Factor(2, /*durable=*/false);
+  ASSERT_OK(other);
+  const auto durable = Factor(4);
+  ASSERT_OK(durable);
+  const std::vector<double> a = MatrixOf(8);
+  const auto refactor = [&] { return client_->Refactor(durable->handle, Source(a)); };
+  const auto factor = [this] { return Factor(16); };
+  const auto factor_and_solve = [&] {
+    FactorAndSolveOptions options;
+    options.cache.emplace().durable = true;
+    const std::vector<double> b(kOrder, 1.0);
+    FactorDescription description;
+    BufferSink x;
+    return client_->FactorAndSolve(Source(a),
+                                   MatrixSource::Dense(absl::MakeConstSpan(b), kOrder, 1), options,
+                                   &description, &x);
+  };
+  const auto expect_free_stream = [&](auto call) {
+    daemon_->failpoints().Hold("store.sync");
+    const int reached = daemon_->failpoints().reached("store.sync");
+    auto held = std::async(std::launch::async, call);
+    daemon_->failpoints().AwaitReached("store.sync", reached + 1);
+    ExpectSolves(other->handle, {2});
+    daemon_->failpoints().Release("store.sync");
+    EXPECT_OK(held.get());
+  };
+  expect_free_stream(factor);
+  expect_free_stream(refactor);
+  expect_free_stream(factor_and_solve);
+  ExpectSolves(durable->handle, {8});
+}
+
 TEST_F(StoreTest, AFailingDiskHarmsNoOtherCall) {
   Start();
   daemon_->failpoints().Fail("store.sync", absl::UnavailableError("the disk failed"));
