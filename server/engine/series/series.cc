@@ -146,11 +146,14 @@ void Series::UpdateModel(const SeriesAnswer& answer) {
   }
 }
 
-absl::Status Series::WriteFile(SeriesAnswer& answer) {
-  if (!factor_ || !answer.factor || answer.factor->factorization.summary.info > 0) {
-    return absl::OkStatus();
-  }
-  return engine_.cache.StoreForReplace(*answer.factor, insert_.tenant, *factor_);
+NewFactor* Series::Unstored(SeriesAnswer& answer) const {
+  const auto& old = pins_.factor ? pins_.factor : pins_.singular;
+  if (!old || !old->durable() || !answer.factor) return nullptr;
+  return answer.factor->factorization.summary.info > 0 ? nullptr : &*answer.factor;
+}
+
+absl::Status Series::WriteFile(NewFactor& factor) {
+  return engine_.cache.StoreForReplace(factor, insert_.tenant, *factor_);
 }
 
 absl::StatusOr<FactorInfo> Series::StoreFactor(NewFactor factor) {

@@ -41,8 +41,10 @@ class Series {
   absl::StatusOr<std::unique_ptr<SeriesSteps>> BeginStep(const SeriesStepRequest& step);
   // Returns the device of the pinned factor or matrix; null if neither is pinned.
   DeviceSlot* pinned_device() const;
-  // Writes a new factor to a file if the factor of the series is durable, before Store(). Blocks.
-  absl::Status WriteFile(SeriesAnswer& answer);
+  // Returns the new factor of the answer if the factor of the series is durable; else null.
+  NewFactor* Unstored(SeriesAnswer& answer) const;
+  // Writes this factor to a file, before Store(). Blocks.
+  absl::Status WriteFile(NewFactor& factor);
   // Caches the parts of the answer. Returns the description of the new factor, if the step computed
   // one. A singular factor is dropped; its description has version 0 and no handle.
   absl::StatusOr<std::optional<FactorInfo>> Store(SeriesAnswer& answer);

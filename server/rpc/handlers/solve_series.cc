@@ -75,7 +75,8 @@ class SeriesHandler final
     return plan;
   }
 
-  absl::Status WriteFile(SeriesAnswer& answer) override { return series_->WriteFile(answer); }
+  NewFactor* Unstored(SeriesAnswer& answer) override { return series_->Unstored(answer); }
+  absl::Status WriteFile(NewFactor& factor) override { return series_->WriteFile(factor); }
 
   // Caches the parts of the answer. Returns the new factor, if the step computed one.
   absl::StatusOr<std::optional<v1::Factor>> Store(SeriesAnswer& answer)

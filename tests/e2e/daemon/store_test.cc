@@ -305,6 +305,10 @@ TEST_F(StoreTest, NoStreamWaitsForTheDisk) {
   expect_free_stream(refactor);
   expect_free_stream(factor_and_solve);
   ExpectSolves(durable->handle, {8});
+  Series series(daemon_->NewClient(),
+                {.handle = durable->handle, .strategy = SeriesStrategy::kRefactor});
+  expect_free_stream([&] { return Step(series, 32); });
+  ExpectSolves(durable->handle, {32});
 }
 
 TEST_F(StoreTest, AFailingDiskHarmsNoOtherCall) {
