@@ -38,7 +38,6 @@ constexpr double kFactorShare = 1.6;  // relative to the rank's share of the fac
 constexpr double kFrontShare = 3;     // relative to the largest front, which ranks work on together
 constexpr double kBytesPerLine = 60;  // per row and per entry
 constexpr int64_t kFixedMegabytes = 8;
-constexpr double kBytesPerMegabyte = 1e6;
 
 // Rough costs: share of the dense speed that sparse factorizations reach, seconds of MUMPS's
 // analysis per row and per entry, and factor entries per second and column of solves.
@@ -81,7 +80,7 @@ int64_t PredictedMegabytes(const Analysis& analysis, DType dtype, int ranks) {
                          (ranks > 1 ? kFrontShare * front * front : 0);
   const double bytes = numbers * static_cast<double>(SizeOf(dtype)) +
                        kBytesPerLine * static_cast<double>(analysis.n + analysis.nonzeros);
-  return static_cast<int64_t>(std::ceil(bytes / kBytesPerMegabyte)) + kFixedMegabytes;
+  return static_cast<int64_t>(std::ceil(bytes / kMumpsMegabyte)) + kFixedMegabytes;
 }
 
 // Base of both methods.

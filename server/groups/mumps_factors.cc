@@ -14,7 +14,6 @@ namespace crout {
 namespace {
 
 constexpr size_t kAlignment = 256;
-constexpr size_t kMegabyte = 1000000;  // MUMPS counts so
 
 constexpr size_t RoundUp(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -78,11 +77,11 @@ MumpsLayout::MumpsLayout(const Analysis& analysis, DType dtype)
       ranks(values + RoundUp(analysis.nonzeros * SizeOf(dtype))) {}
 
 size_t MumpsLayout::BlockBytes(int count, int64_t rank_megabytes) const {
-  return ranks + static_cast<size_t>(count) * static_cast<size_t>(rank_megabytes) * kMegabyte;
+  return ranks + static_cast<size_t>(count) * static_cast<size_t>(rank_megabytes) * kMumpsMegabyte;
 }
 
 int32_t MumpsLayout::RankMegabytes(int count, size_t block_bytes) const {
-  const size_t megabytes = (block_bytes - std::min(block_bytes, ranks)) / kMegabyte / count;
+  const size_t megabytes = (block_bytes - std::min(block_bytes, ranks)) / kMumpsMegabyte / count;
   return static_cast<int32_t>(std::min<size_t>(megabytes, std::numeric_limits<int32_t>::max()));
 }
 

@@ -20,6 +20,8 @@
 
 namespace crout {
 
+inline constexpr size_t kMumpsMegabyte = 1'000'000;  // bytes in the megabyte of MUMPS
+
 // Start of a factor's block. The rest of a new block is zero.
 struct MumpsHeader {
   uint64_t factor = 0;          // number of the factor in the ranks; 0: there is none
