@@ -270,7 +270,7 @@ TEST_F(StoreTest, FactorsOfAPatternShareAnAnalysisAfterARestart) {
   const auto solution = client_->Solve(
       first->handle, MatrixSource::Dense(absl::MakeConstSpan(b), kSparseOrder, 1), {}, &x);
   ASSERT_OK(solution);
-  EXPECT_THAT(solution->backward_error, ::testing::Each(::testing::Lt(1e-14)));
+  EXPECT_THAT(solution->backward_error, ::testing::Optional(::testing::Lt(1e-14)));
 }
 
 TEST_F(StoreTest, NoStreamWaitsForTheDisk) {
