@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/host/device/host_device.h"
+#include "kernels/host/device/out_of_core_device.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "server/groups/group_device.h"
@@ -82,20 +83,42 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
 }
 
 #ifdef CROUT_HAVE_CUDA
-absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& config) {
+cuda::Options GpuOptions(const std::string& name, const Config& config) {
   cuda::Options options;
   options.memory_bytes = config.pool.device_budget_bytes;
   options.memory_fraction = config.pool.memory_fraction;
   if (config.pool.scheduler.streams > 0) options.streams = config.pool.scheduler.streams;
   options.calibrate = true;
   options.state_directory = config.state_dir;
-  options.log = [ordinal](const std::string& report) {
-    Log(LogLevel::kInfo, "device_calibrated",
-        {{"device", absl::StrCat("cuda:", ordinal)}, {"costs", report}});
+  options.log = [name](const std::string& report) {
+    Log(LogLevel::kInfo, "device_calibrated", {{"device", name}, {"costs", report}});
   };
-  return cuda::MakeDevice(ordinal, options);
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& config) {
+  return cuda::MakeDevice(ordinal, GpuOptions(absl::StrCat("cuda:", ordinal), config));
+}
+
+// Opens the GPU for its out-of-core device. That device uploads to host memory, so the GPU gets one
+// staging block.
+absl::StatusOr<std::unique_ptr<Device>> OpenOutOfCore(int ordinal, const Config& config,
+                                                      std::shared_ptr<host::Executor> executor) {
+  cuda::Options options = GpuOptions(absl::StrCat("cuda:", ordinal, "+host"), config);
+  options.memory_bytes = config.pool.out_of_core_bytes;
+  options.streams = 1;
+  options.max_cached_staging_bytes = host::Options().cached_bytes;
+  options.upload_blocks = options.blocks_per_upload = 1;
+  CROUT_ASSIGN_OR_RETURN(std::unique_ptr<Device> gpu, cuda::MakeDevice(ordinal, options));
+  return host::MakeOutOfCoreDevice(std::move(gpu), config.pool.out_of_core_bytes,
+                                   std::move(executor));
 }
 #else
+absl::StatusOr<std::unique_ptr<Device>> OpenOutOfCore(
+    int /*ordinal*/, const Config& /*config*/, std::shared_ptr<host::Executor> /*executor*/) {
+  return absl::UnimplementedError("this build has no CUDA support");
+}
+
 absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int /*ordinal*/, const Config& /*config*/) {
   return absl::UnimplementedError("this build has no CUDA support");
 }
@@ -109,11 +132,18 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& c
   for (const std::string& name : config.devices) {
     CROUT_RETURN_IF_ERROR(Select(name, gpu_count, &selection));
   }
+  const bool out_of_core = config.pool.out_of_core_bytes > 0;
+  if (out_of_core && selection.gpus.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--out-of-core-memory=", config.pool.out_of_core_bytes,
+                     " needs a GPU, and --devices names none that is usable. Remove the setting or "
+                     "add a GPU to --devices"));
+  }
   std::vector<std::unique_ptr<Device>> devices;
   for (const int ordinal : selection.gpus) {
     CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), OpenGpu(ordinal, config));
   }
-  if (!selection.host && config.groups.empty()) return devices;
+  if (!selection.host && config.groups.empty() && !out_of_core) return devices;
   const std::shared_ptr<host::Executor> executor = host::MakeExecutor(config.host_threads);
   if (selection.host) devices.push_back(host::MakeDevice({.executor = executor}));
   for (const GroupSpec& group : config.groups) {
@@ -122,6 +152,10 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& c
                                            {.tls = config.tls,
                                             .identities_file = config.identities_file,
                                             .signed_tokens = config.signed_tokens}));
+  }
+  if (!out_of_core) return devices;
+  for (const int ordinal : selection.gpus) {
+    CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), OpenOutOfCore(ordinal, config, executor));
   }
   return devices;
 }

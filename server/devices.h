@@ -13,8 +13,8 @@
 
 namespace crout {
 
-// Opens each GPU in config.devices once, in that order, then the host if it is named, and then the
-// groups.
+// Opens each GPU in config.devices once, in that order, then the host if it is named, then
+// the groups, and then the out-of-core devices of the GPUs.
 // INVALID_ARGUMENT for a malformed name; NOT_FOUND for a GPU that does not exist; otherwise the
 // error of the device that cannot be opened.
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& config);

@@ -22,6 +22,11 @@ namespace crout::cuda {
 // `crout_lu`: blocked LU with partial pivoting and look-ahead (crout_lu.h).
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeCroutLu(DeviceCore& core);
 
+// `crout_lu` for matrices in pinned host memory (out_of_core.h). Uses `context` and `workspace`,
+// which are of the same device, for one factorization at a time.
+absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeOutOfCoreLu(
+    DeviceCore& core, std::unique_ptr<ExecutionContext> context, Buffer workspace);
+
 // `pcm` (never pivots) and `pcmpp` (partial pivoting unless a parameter selects another rule),
 // after Cejka (2023): column k of L in parallel, arg-max, swap, row k of U in parallel. In the
 // published method every column reads all earlier ones. Here a column reads only the earlier

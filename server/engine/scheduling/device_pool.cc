@@ -52,8 +52,9 @@ auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
   const double seconds = load.work_seconds + expected.seconds / load.streams + demand.seconds +
                          static_cast<double>(evicted) / kEvictionRate;
   const size_t jobs = load.queue_depth + static_cast<size_t>(load.streams_busy + expected.jobs);
-  return std::make_tuple(memory == Availability::kNever, slot.is_group(), memory, seconds,
-                         slot.on_host(), jobs, slot.chosen_at.load());
+  const bool fits_gpu = slot.gpu != nullptr && demand.bytes <= slot.gpu->budget->limit();
+  return std::make_tuple(memory == Availability::kNever, slot.is_group() || fits_gpu, memory,
+                         seconds, slot.on_host(), jobs, slot.chosen_at.load());
 }
 
 absl::Status LostStatus(const std::string& what) {
@@ -105,15 +106,10 @@ absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOpt
   auto slot = std::make_unique<DeviceSlot>();
   slot->device = std::move(device);
   slot->index = static_cast<int>(slots_.size());
-  if (slot->on_host()) {
-    slot->budget = host_budget_.get();
-  } else {
-    const auto share = static_cast<size_t>(static_cast<double>(slot->device->info().memory_bytes) *
-                                           options.memory_fraction);
-    device_budgets_.push_back(std::make_unique<MemoryBudget>(
-        options.device_budget_bytes != 0 ? options.device_budget_bytes : share));
-    slot->budget = device_budgets_.back().get();
+  for (const auto& other : slots_) {
+    if (other->device->info().name == slot->device->info().factors_on) slot->gpu = other.get();
   }
+  if (auto status = SetBudget(*slot, options); !status.ok()) return status;
   auto context = slot->device->CreateContext();
   if (!context.ok()) return context.status();
   slot->transfer_context = *std::move(context);
@@ -135,6 +131,25 @@ absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOpt
   return absl::OkStatus();
 }
 
+absl::Status DevicePool::SetBudget(DeviceSlot& slot, const DevicePoolOptions& options) {
+  if (slot.on_host()) {
+    slot.budget = host_budget_.get();
+    return absl::OkStatus();
+  }
+  const DeviceInfo& info = slot.device->info();
+  const auto share =
+      static_cast<size_t>(static_cast<double>(info.memory_bytes) * options.memory_fraction);
+  const size_t bytes = options.device_budget_bytes != 0 ? options.device_budget_bytes : share;
+  if (options.out_of_core_bytes >= bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--out-of-core-memory=", options.out_of_core_bytes, " leaves none of the ",
+                     bytes, " bytes of ", info.name, " for jobs. Set a smaller size"));
+  }
+  device_budgets_.push_back(std::make_unique<MemoryBudget>(bytes - options.out_of_core_bytes));
+  slot.budget = device_budgets_.back().get();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name) const {
   return Choose(name, [](DeviceSlot&) { return JobDemand(); });
 }
@@ -143,7 +158,7 @@ absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name, DemandOn d
   if (!name.empty()) return Named(name);
   std::vector<DeviceSlot*> healthy;
   for (const auto& slot : slots_) {
-    if (slot->device->healthy()) healthy.push_back(slot.get());
+    if (slot->healthy()) healthy.push_back(slot.get());
   }
   if (healthy.empty()) return LostStatus("all devices were lost. Restart the server");
   if (healthy.size() == 1) return healthy.front();
@@ -169,7 +184,7 @@ absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name, DemandOn d
 absl::StatusOr<DeviceSlot*> DevicePool::Named(std::string_view name) const {
   for (const auto& slot : slots_) {
     if (slot->device->info().name != name) continue;
-    if (!slot->device->healthy())
+    if (!slot->healthy())
       return LostStatus(
           absl::StrCat("device ", slot->device->info().name, " was lost. Choose another device"));
     return slot.get();
@@ -183,7 +198,7 @@ absl::StatusOr<DeviceSlot*> DevicePool::Named(std::string_view name) const {
 
 bool DevicePool::any_healthy() const {
   return std::any_of(slots_.begin(), slots_.end(),
-                     [](const auto& slot) { return slot->device->healthy(); });
+                     [](const auto& slot) { return slot->healthy(); });
 }
 
 void DevicePool::Stop() {

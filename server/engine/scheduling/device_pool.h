@@ -73,7 +73,6 @@ struct DeviceSlot {
   Mutex transfer_mutex;
   std::unique_ptr<ExecutionContext> transfer_context ABSL_PT_GUARDED_BY(transfer_mutex);
   int index = 0;  // position in the pool
-
   // Bytes of the budget held by idle cached factors, which can be evicted. Updated by the cache.
   std::atomic<size_t> idle_bytes = 0;
   ExpectedJobs expected;
@@ -86,8 +85,12 @@ struct DeviceSlot {
   // Frees memory. A task waits at most for copies in flight. Null after DevicePool::Stop.
   std::unique_ptr<ThreadPool> releasing;
 
+  const DeviceSlot* gpu = nullptr;  // the GPU of an out-of-core device; null for other devices
+
   bool on_host() const { return device->info().kind == DeviceKind::kHost; }
   bool is_group() const { return device->info().ranks > 0; }
+  // An out-of-core device is lost with its GPU.
+  bool healthy() const { return device->healthy() && (gpu == nullptr || gpu->healthy()); }
 };
 
 struct DevicePoolOptions {
@@ -95,6 +98,8 @@ struct DevicePoolOptions {
   double memory_fraction = 0.9;    // budget of a CUDA device, as a share of its memory
   size_t device_budget_bytes = 0;  // budget of each CUDA device; 0: use memory_fraction
   size_t host_budget_bytes = 0;    // 0: half of the machine's memory or of the cgroup's limit
+  // Memory of each CUDA device that its out-of-core device holds; subtracted from the budget.
+  size_t out_of_core_bytes = 0;
 };
 
 // Estimated demand of a job on one device.
@@ -120,7 +125,8 @@ class DevicePool {
   // is predicted to finish the job first. The prediction includes running, queued and expected jobs
   // and the time to evict factors for this job. A device that can free enough memory now is
   // preferred to one that cannot. A device whose budget is smaller than the job is the last choice.
-  // A group is chosen only if the job exceeds the budget of every other device.
+  // A group is chosen only if the job exceeds the budget of every other device, and an out-of-core
+  // device only if the job exceeds the budget of its GPU.
   // Ties prefer a GPU to the host, then the device with the fewest jobs, then the one chosen
   // longest ago.
   //
@@ -143,6 +149,7 @@ class DevicePool {
  private:
   DevicePool() = default;
   absl::Status Add(std::unique_ptr<Device> device, const DevicePoolOptions& options);
+  absl::Status SetBudget(DeviceSlot& slot, const DevicePoolOptions& options);
   absl::StatusOr<DeviceSlot*> Named(std::string_view name) const;
 
   // Constant after Create.

@@ -244,7 +244,8 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
             .parallelism = options.parallelism,
             .types = options.types,
             .has_sparse_ops = options.has_sparse_ops,
-            .ranks = options.ranks},
+            .ranks = options.ranks,
+            .factors_on = options.factors_on},
       host_(host::MakeDevice({.threads = 1, .cached_bytes = 0})),
       memory_(options.memory_bytes),
       staging_(options.staging_bytes) {

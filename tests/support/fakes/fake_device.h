@@ -25,7 +25,8 @@ struct FakeDeviceOptions {
   size_t staging_bytes = size_t{64} << 20;
   size_t staging_block_bytes = size_t{256} << 10;  // longest span that an uploader reserves
   int parallelism = 2;
-  int ranks = 0;  // processes of a group; 0: not a group
+  int ranks = 0;                // processes of a group; 0: not a group
+  std::string factors_on = {};  // the GPU of an out-of-core device; "": none
   EnumSet<DType> types = kAllTypes;
   bool has_sparse_ops = false;  // offers the host's SparseOps
   bool registers = true;        // offers Device::Register and Uploader::Send

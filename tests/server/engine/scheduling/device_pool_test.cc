@@ -42,9 +42,14 @@ class DevicePoolTest : public ::testing::Test {
  protected:
   ~DevicePoolTest() override { release_.Set(); }
 
-  testing::FakeDevice* Add(DeviceKind kind, const std::string& name, int ranks = 0) {
-    auto device = std::make_unique<testing::FakeDevice>(testing::FakeDeviceOptions{
-        .kind = kind, .name = name, .memory_bytes = kMemoryBytes, .ranks = ranks});
+  testing::FakeDevice* Add(DeviceKind kind, const std::string& name, int ranks = 0,
+                           const std::string& factors_on = "") {
+    auto device = std::make_unique<testing::FakeDevice>(
+        testing::FakeDeviceOptions{.kind = kind,
+                                   .name = name,
+                                   .memory_bytes = kMemoryBytes,
+                                   .ranks = ranks,
+                                   .factors_on = factors_on});
     testing::FakeDevice* view = device.get();
     devices_.push_back(std::move(device));
     return view;
@@ -172,6 +177,45 @@ TEST_F(DevicePoolTest, ChoosesAGroupForJobsThatFitNowhereElse) {
   EXPECT_EQ(chosen_for(2000), "group:big");
   EXPECT_EQ(chosen_for(6000), "cuda:0") << "none has room";
   EXPECT_EQ(Chosen("group:big"), "group:big");
+}
+
+TEST_F(DevicePoolTest, ChoosesAnOutOfCoreDeviceForJobsThatItsGpuCannotHold) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kHost, "host");
+  Add(DeviceKind::kHost, "cuda:0+host", /*ranks=*/0, "cuda:0");
+  Create({.scheduler = {},
+          .device_budget_bytes = 1200,
+          .host_budget_bytes = 5000,
+          .out_of_core_bytes = 200});
+  EXPECT_EQ(pool_->slots()[0]->budget->limit(), 1000U);
+  const auto chosen_for = [&](size_t bytes) {
+    const auto slot = pool_->Choose("", [&](DeviceSlot& slot) -> absl::StatusOr<JobDemand> {
+      return JobDemand{.seconds = slot.index == 1 ? 2.0 : 1.0, .bytes = bytes};
+    });
+    return (*slot)->device->info().name;
+  };
+  EXPECT_EQ(chosen_for(1000), "cuda:0");
+  EXPECT_EQ(chosen_for(1001), "cuda:0+host") << "which is faster than the host";
+  EXPECT_EQ(Chosen("cuda:0+host"), "cuda:0+host");
+}
+
+TEST_F(DevicePoolTest, AnOutOfCoreDeviceIsLostWithItsGpu) {
+  testing::FakeDevice* const gpu = Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kHost, "cuda:0+host", /*ranks=*/0, "cuda:0");
+  Create();
+  gpu->BreakDown();
+  EXPECT_FALSE(pool_->any_healthy());
+  EXPECT_THAT(Chosen("cuda:0+host"), HasSubstr("device cuda:0+host was lost"));
+}
+
+TEST_F(DevicePoolTest, RefusesOutOfCoreMemoryOfAWholeBudget) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  const absl::Status status =
+      DevicePool::Create(std::move(devices_),
+                         {.scheduler = {}, .device_budget_bytes = 1000, .out_of_core_bytes = 1000})
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--out-of-core-memory=1000"));
 }
 
 TEST_F(DevicePoolTest, SkipsDevicesThatLackTheMethod) {
