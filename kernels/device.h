@@ -14,6 +14,7 @@
 #include "kernels/catalogue.h"
 #include "kernels/execution_context.h"
 #include "kernels/memory.h"
+#include "kernels/out_of_core_lu.h"
 
 namespace crout {
 
@@ -87,7 +88,7 @@ class HostRegistration {
   virtual ~HostRegistration() = default;
 };
 
-// Thread-safe. Outlives its contexts, buffers, uploaders and registrations.
+// Thread-safe. Outlives its contexts, buffers, uploaders, registrations and out-of-core LUs.
 class Device {
  public:
   virtual ~Device() = default;
@@ -126,10 +127,9 @@ class Device {
     return nullptr;
   }
 
-  // Creates a method that factors matrices in staging_memory(), with `device_bytes` of device
-  // memory and a context that it holds until its destruction. `ipiv` and the workspace are host
-  // memory, and the context of Factor() is one of the host. The device outlives the method.
-  virtual absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeOutOfCoreLu(size_t device_bytes) {
+  // Creates an LU of matrices in staging_memory(), which holds `device_bytes` of device memory.
+  // RESOURCE_EXHAUSTED if memory is short.
+  virtual absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(size_t device_bytes) {
     (void)device_bytes;
     return absl::UnimplementedError(info().name + " has no out-of-core LU");
   }

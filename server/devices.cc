@@ -83,42 +83,20 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
 }
 
 #ifdef CROUT_HAVE_CUDA
-cuda::Options GpuOptions(const std::string& name, const Config& config) {
+absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& config) {
   cuda::Options options;
   options.memory_bytes = config.pool.device_budget_bytes;
   options.memory_fraction = config.pool.memory_fraction;
   if (config.pool.scheduler.streams > 0) options.streams = config.pool.scheduler.streams;
   options.calibrate = true;
   options.state_directory = config.state_dir;
-  options.log = [name](const std::string& report) {
-    Log(LogLevel::kInfo, "device_calibrated", {{"device", name}, {"costs", report}});
+  options.log = [ordinal](const std::string& report) {
+    Log(LogLevel::kInfo, "device_calibrated",
+        {{"device", absl::StrCat("cuda:", ordinal)}, {"costs", report}});
   };
-  return options;
-}
-
-absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int ordinal, const Config& config) {
-  return cuda::MakeDevice(ordinal, GpuOptions(absl::StrCat("cuda:", ordinal), config));
-}
-
-// Opens the GPU for its out-of-core device. That device uploads to host memory, so the GPU gets one
-// staging block.
-absl::StatusOr<std::unique_ptr<Device>> OpenOutOfCore(int ordinal, const Config& config,
-                                                      std::shared_ptr<host::Executor> executor) {
-  cuda::Options options = GpuOptions(absl::StrCat("cuda:", ordinal, "+host"), config);
-  options.memory_bytes = config.pool.out_of_core_bytes;
-  options.streams = 1;
-  options.max_cached_staging_bytes = host::Options().cached_bytes;
-  options.upload_blocks = options.blocks_per_upload = 1;
-  CROUT_ASSIGN_OR_RETURN(std::unique_ptr<Device> gpu, cuda::MakeDevice(ordinal, options));
-  return host::MakeOutOfCoreDevice(std::move(gpu), config.pool.out_of_core_bytes,
-                                   std::move(executor));
+  return cuda::MakeDevice(ordinal, options);
 }
 #else
-absl::StatusOr<std::unique_ptr<Device>> OpenOutOfCore(
-    int /*ordinal*/, const Config& /*config*/, std::shared_ptr<host::Executor> /*executor*/) {
-  return absl::UnimplementedError("this build has no CUDA support");
-}
-
 absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int /*ordinal*/, const Config& /*config*/) {
   return absl::UnimplementedError("this build has no CUDA support");
 }
@@ -126,20 +104,36 @@ absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int /*ordinal*/, const Config& /
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& config) {
+absl::Status AddOutOfCoreDevices(size_t gpu_bytes, std::shared_ptr<host::Executor> executor,
+                                 std::vector<std::shared_ptr<Device>>& devices) {
+  const std::vector<std::shared_ptr<Device>> others = devices;
+  for (const std::shared_ptr<Device>& gpu : others) {
+    if (gpu->info().kind != DeviceKind::kCuda) continue;
+    auto device = host::MakeOutOfCoreDevice(gpu, gpu_bytes, executor);
+    if (absl::IsResourceExhausted(device.status())) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("--out-of-core-memory=", gpu_bytes, ": ", gpu->info().name,
+                       " could not set these bytes aside: ", device.status().message(),
+                       ". Set a smaller size, or end other programs that use the GPU"));
+    }
+    CROUT_RETURN_IF_ERROR(device.status());
+    devices.push_back(*std::move(device));
+  }
+  if (devices.size() > others.size()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--out-of-core-memory=", gpu_bytes,
+                   " needs a GPU, and --devices names none that is usable. Remove the setting or "
+                   "add a GPU to --devices"));
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Device>>> OpenDevices(const Config& config) {
   Selection selection;
   const int gpu_count = CountGpus();
   for (const std::string& name : config.devices) {
     CROUT_RETURN_IF_ERROR(Select(name, gpu_count, &selection));
   }
   const bool out_of_core = config.pool.out_of_core_bytes > 0;
-  if (out_of_core && selection.gpus.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("--out-of-core-memory=", config.pool.out_of_core_bytes,
-                     " needs a GPU, and --devices names none that is usable. Remove the setting or "
-                     "add a GPU to --devices"));
-  }
-  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::shared_ptr<Device>> devices;
   for (const int ordinal : selection.gpus) {
     CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), OpenGpu(ordinal, config));
   }
@@ -153,9 +147,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& c
                                             .identities_file = config.identities_file,
                                             .signed_tokens = config.signed_tokens}));
   }
-  if (!out_of_core) return devices;
-  for (const int ordinal : selection.gpus) {
-    CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), OpenOutOfCore(ordinal, config, executor));
+  if (out_of_core) {
+    CROUT_RETURN_IF_ERROR(AddOutOfCoreDevices(config.pool.out_of_core_bytes, executor, devices));
   }
   return devices;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The method crout_lu for matrices in host memory.
+// Device::MakeOutOfCoreLu of a GPU.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,6 @@
 #include "kernels/cuda/device/cuda_status.h"
 #include "kernels/cuda/device/method_costs.h"
 #include "kernels/cuda/methods.h"
-#include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
@@ -18,34 +17,32 @@ namespace {
 // Bytes per second over PCI Express 5 in one direction.
 constexpr double kCopyRate = 50e9;
 
-class OutOfCoreLu final : public LuAlgorithm {
+class CudaOutOfCoreLu final : public OutOfCoreLu {
  public:
-  OutOfCoreLu(DeviceCore& core, const LuPanelKernels& kernels,
-              std::unique_ptr<ExecutionContext> context, Buffer workspace)
+  CudaOutOfCoreLu(DeviceCore& core, const LuPanelKernels& kernels,
+                  std::unique_ptr<ExecutionContext> context, Buffer workspace)
       : core_(core),
         kernels_(kernels),
         context_(std::move(context)),
         workspace_(std::move(workspace)) {}
 
   const MethodTraits& traits() const override { return traits_; }
+  size_t device_bytes() const override { return workspace_.size(); }
 
-  // The workspace in the GPU's memory belongs to the method.
-  absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n,
-                                        const LuParameters& parameters) const override {
+  absl::StatusOr<size_t> LeastDeviceBytes(DType dtype, int64_t n,
+                                          const LuParameters& parameters) const override {
     CROUT_RETURN_IF_ERROR(CheckPanelHeight(traits_.name, n, kernels_.MaxRows(dtype)));
-    if (n > 0) CROUT_RETURN_IF_ERROR(Blocking(dtype, n, parameters.tf32_products).status());
-    return 0;
+    return OutOfCoreBytes(
+        kernels_, OutOfCoreBlocking::Narrowest(dtype, n, parameters.tf32_products), dtype, n);
   }
 
   // The larger of the time of the products and of the copies to the GPU. The copies of the first
   // and the last block column, and the pass that interchanges rows of L, overlap with neither.
   double PredictSeconds(DType dtype, int64_t n) const override {
-    if (n == 0) return 0;
-    if (n > kernels_.MaxRows(dtype)) return kTooLarge;
     const absl::StatusOr<OutOfCoreBlocking> blocking = Blocking(dtype, n, false);
-    if (!blocking.ok()) return kTooLarge;
     const double products = core_.Calibrated("crout_lu", dtype, n,
                                              PredictCroutLuSeconds(dtype, n, kernels_.clusters()));
+    if (!blocking.ok()) return products;  // excluded by LeastDeviceBytes
     const auto order = static_cast<double>(n);
     const auto width = static_cast<double>(std::min(blocking->width, n));
     const double column = order * static_cast<double>(SizeOf(dtype)) / kCopyRate;
@@ -53,23 +50,23 @@ class OutOfCoreLu final : public LuAlgorithm {
     return std::max(products, copies) + 2 * width * column + order * column;
   }
 
-  absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
-                      std::span<std::byte> /*workspace*/, const LuParameters& parameters,
-                      StopRequested stop) const override {
-    context.report().info = 0;
-    if (a.rows == 0) return absl::OkStatus();
+  absl::StatusOr<int64_t> Factor(const AnyMatrix& a, int64_t* ipiv, const LuParameters& parameters,
+                                 DeviceReport& report, StopRequested stop) override {
     CROUT_ASSIGN_OR_RETURN(const OutOfCoreBlocking blocking,
                            Blocking(a.dtype, a.rows, parameters.tf32_products));
-    MutexLock lock(&mutex_);
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    const absl::StatusOr<int64_t> info = DispatchDevice(a.dtype, [&](auto tag) {
+    // FactorOutOfCore reports to the GPU's context, and the job reads the report of its own.
+    const auto forward = [&] {
+      report.ReportColumns(context_->report().ColumnsDone());
+      return stop();
+    };
+    absl::StatusOr<int64_t> info = DispatchDevice(a.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return FactorOutOfCore(Context::From(*context_), kernels_, blocking, a.As<T>(), ipiv,
-                             {workspace_.data(), workspace_.size()}, stop);
+                             {workspace_.data(), workspace_.size()}, forward);
     });
     CROUT_RETURN_IF_ERROR(core_.Observe(info.status()));
-    context.report().info = static_cast<int32_t>(*info);
-    return absl::OkStatus();
+    return info;
   }
 
  private:
@@ -79,7 +76,6 @@ class OutOfCoreLu final : public LuAlgorithm {
 
   DeviceCore& core_;
   const LuPanelKernels kernels_;
-  mutable Mutex mutex_;  // held during a factorization, which uses the context and the workspace
   const std::unique_ptr<ExecutionContext> context_;
   const Buffer workspace_;
   const MethodTraits traits_{
@@ -94,11 +90,11 @@ class OutOfCoreLu final : public LuAlgorithm {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeOutOfCoreLu(
+absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(
     DeviceCore& core, std::unique_ptr<ExecutionContext> context, Buffer workspace) {
   CROUT_RETURN_IF_ERROR(core.MakeCurrent());
   CROUT_ASSIGN_OR_RETURN(const LuPanelKernels kernels, LuPanelKernels::Create(core.limits()));
-  return std::make_unique<OutOfCoreLu>(core, kernels, std::move(context), std::move(workspace));
+  return std::make_unique<CudaOutOfCoreLu>(core, kernels, std::move(context), std::move(workspace));
 }
 
 }  // namespace crout::cuda

@@ -61,7 +61,7 @@ class CudaDevice final : public Device {
   }
   absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) override;
   const Catalogue& catalogue() const override { return catalogue_; }
-  absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeOutOfCoreLu(size_t device_bytes) override;
+  absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(size_t device_bytes) override;
 
  private:
   absl::Status PinMemory(std::span<std::byte> memory);
@@ -157,7 +157,7 @@ absl::StatusOr<std::unique_ptr<ExecutionContext>> CudaDevice::CreateContext() {
   return context;
 }
 
-absl::StatusOr<std::unique_ptr<LuAlgorithm>> CudaDevice::MakeOutOfCoreLu(size_t device_bytes) {
+absl::StatusOr<std::unique_ptr<OutOfCoreLu>> CudaDevice::MakeOutOfCoreLu(size_t device_bytes) {
   CROUT_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionContext> context, CreateContext());
   CROUT_ASSIGN_OR_RETURN(Buffer workspace, memory_.Allocate(device_bytes));
   return cuda::MakeOutOfCoreLu(core_, std::move(context), std::move(workspace));

@@ -15,9 +15,9 @@ namespace crout::host {
 
 // Creates the device "cuda:N+host" for the GPU "cuda:N". Its memory is the staging memory of `gpu`.
 // Its LU algorithm is gpu->MakeOutOfCoreLu(gpu_bytes). Solvers and all other operations are the
-// host's, on the cores of `executor`. It runs one job at a time and owns `gpu`, which nothing else
-// uses. Returns the error of MakeOutOfCoreLu.
-absl::StatusOr<std::unique_ptr<Device>> MakeOutOfCoreDevice(std::unique_ptr<Device> gpu,
+// host's, on the cores of `executor`. It runs one job at a time, and it is healthy as long as `gpu`
+// is. Returns the error of MakeOutOfCoreLu.
+absl::StatusOr<std::unique_ptr<Device>> MakeOutOfCoreDevice(std::shared_ptr<Device> gpu,
                                                             size_t gpu_bytes,
                                                             std::shared_ptr<Executor> executor);
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests jobs on an out-of-core device, whose GPU holds a small part of the matrix.
+#include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "kernels/host/device/out_of_core_device.h"
@@ -59,6 +62,17 @@ TEST_F(OutOfCoreDeviceTest, FactorsSolvesAndDownloads) {
   const auto there = host.jobs().Download(*reference);
   ASSERT_OK(there);
   EXPECT_EQ(here->ipiv, there->ipiv);
+}
+
+TEST_F(OutOfCoreDeviceTest, ReportsColumnsToTheJob) {
+  std::vector<int64_t> columns;
+  ASSERT_OK(bench_->jobs().Factor(a_, kN, {.algorithm = "crout_lu", .parameters = {}}, [&] {
+    columns.push_back(bench_->jobs().context().report().ColumnsDone());
+    return false;
+  }));
+  EXPECT_TRUE(std::is_sorted(columns.begin(), columns.end()));
+  EXPECT_GT(std::set<int64_t>(columns.begin(), columns.end()).size(), 3U);
+  EXPECT_EQ(columns.back(), kN);
 }
 
 TEST_F(OutOfCoreDeviceTest, StopsAndFactorsAgain) {

@@ -25,8 +25,7 @@ struct FakeDeviceOptions {
   size_t staging_bytes = size_t{64} << 20;
   size_t staging_block_bytes = size_t{256} << 10;  // longest span that an uploader reserves
   int parallelism = 2;
-  int ranks = 0;                // processes of a group; 0: not a group
-  std::string factors_on = {};  // the GPU of an out-of-core device; "": none
+  int ranks = 0;  // processes of a group; 0: not a group
   EnumSet<DType> types = kAllTypes;
   bool has_sparse_ops = false;  // offers the host's SparseOps
   bool registers = true;        // offers Device::Register and Uploader::Send
@@ -37,8 +36,8 @@ struct FakeDeviceOptions {
   std::function<void(Catalogue&)> register_more = nullptr;  // adds the test's methods
 };
 
-// Offers the algorithms and solvers of the host device under the same names, and a direct solver
-// "gauss_jordan". With `prepares` it also offers "crout_solve". Thread-safe.
+// Offers the algorithms and solvers of the host device under the same names, a direct solver
+// "gauss_jordan", and an out-of-core LU. With `prepares` it also offers "crout_solve". Thread-safe.
 class FakeDevice final : public Device {
  public:
   explicit FakeDevice(const FakeDeviceOptions& options = {});
@@ -88,6 +87,7 @@ class FakeDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override;
   absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) override;
   const Catalogue& catalogue() const override { return catalogue_; }
+  absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(size_t device_bytes) override;
 
  private:
   class Context;
@@ -101,6 +101,8 @@ class FakeDevice final : public Device {
   // Constant after construction.
   const size_t staging_block_bytes_;
   const bool registers_;
+  const double slowness_;
+  const int64_t stalls_at_;
   const DeviceInfo info_;
   const std::unique_ptr<Device> host_;
   Catalogue catalogue_;
