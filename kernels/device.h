@@ -14,6 +14,7 @@
 #include "kernels/catalogue.h"
 #include "kernels/execution_context.h"
 #include "kernels/memory.h"
+#include "kernels/out_of_core_lu.h"
 
 namespace crout {
 
@@ -21,7 +22,7 @@ enum class DeviceKind : uint8_t { kHost, kCuda };
 
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::kHost;
-  // "host", "cuda:0", "group:NAME": used in replies, labels and on the command line.
+  // "host", "cuda:0", "cuda:0+host", "group:NAME": used in replies, labels and on the command line.
   std::string name;
   std::string description;            // "NVIDIA H100 80GB HBM3", or the CPU model
   uint64_t memory_bytes = 0;          // total memory, as reported by the driver or the system
@@ -30,6 +31,11 @@ struct DeviceInfo {
   bool has_sparse_ops = false;        // matrices may be stored sparse (sparse_ops.h)
   std::string pci_bus_id = {};        // GPUs only: "0000:5d:00.0", the driver's identifier
   int ranks = 0;                      // processes of a group; 0: not a group
+  // The GPU that factors matrices in the memory of this device (out_of_core_device.h); "": none.
+  std::string factors_on = {};
+
+  // Whether the device runs one job at a time, whatever the number of streams that is requested.
+  bool runs_single_jobs() const { return ranks > 0 || !factors_on.empty(); }
 };
 
 // Memory use of a device at one moment, in bytes.
@@ -82,7 +88,7 @@ class HostRegistration {
   virtual ~HostRegistration() = default;
 };
 
-// Thread-safe. Outlives its contexts, buffers, uploaders and registrations.
+// Thread-safe. Outlives its contexts, buffers, uploaders, registrations and out-of-core LUs.
 class Device {
  public:
   virtual ~Device() = default;
@@ -119,6 +125,13 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) {
     (void)memory;
     return nullptr;
+  }
+
+  // Creates an LU of matrices in staging_memory(), which holds `device_bytes` of device memory.
+  // RESOURCE_EXHAUSTED if memory is short.
+  virtual absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(size_t device_bytes) {
+    (void)device_bytes;
+    return absl::UnimplementedError(info().name + " has no out-of-core LU");
   }
 
   const auto& algorithms() const { return catalogue().algorithms; }

@@ -57,7 +57,7 @@ std::vector<GpuMonitor::Gpu> GpusOf(const DevicePool& pool) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerComponents>> ServerComponents::Create(
-    std::vector<std::unique_ptr<Device>> devices, const Config& config,
+    std::vector<std::shared_ptr<Device>> devices, const Config& config,
     StorageOpener open_storage) {
   for (const auto& device : devices) CROUT_RETURN_IF_ERROR(CheckNames(device->catalogue()));
   std::unique_ptr<ServerComponents> components(new ServerComponents(config));

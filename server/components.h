@@ -43,7 +43,7 @@ class ServerComponents {
   // Creates the components for `devices`. Returns the first error of a device, a file or a setting.
   // `open_storage` opens config.store_location, unless it is empty.
   static absl::StatusOr<std::unique_ptr<ServerComponents>> Create(
-      std::vector<std::unique_ptr<Device>> devices, const Config& config,
+      std::vector<std::shared_ptr<Device>> devices, const Config& config,
       StorageOpener open_storage = OpenStorage);
   ~ServerComponents();
   ServerComponents(const ServerComponents&) = delete;  // The components point to each other.

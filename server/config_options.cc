@@ -334,6 +334,10 @@ void AddMemoryOptions(Options& options, Config& config) {
         const bool good = absl::SimpleAtod(text, &share) && share >= 0.01 && share <= 1;
         return good ? "" : "'" + text + "' is not a number from 0.01 to 1";
       });
+  options.AddBytes("out-of-core-memory", config.pool.out_of_core_bytes,
+                   "Memory of each GPU for factoring matrices that it cannot hold, taken from its "
+                   "budget. Each GPU cuda:N then has a device cuda:N+host, whose matrices are in "
+                   "pinned memory of --host-budget; 0: no such devices");
   options.AddBytes(
       "host-budget", config.pool.host_budget_bytes,
       "Host memory for jobs, evicted factors, text and replies; 0: half of the machine's memory, "

@@ -119,7 +119,7 @@ Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanosec
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
-    const Config& config, std::vector<std::unique_ptr<Device>> devices) {
+    const Config& config, std::vector<std::shared_ptr<Device>> devices) {
   std::unique_ptr<Daemon> daemon(new Daemon(config));
   CROUT_ASSIGN_OR_RETURN(daemon->components_, ServerComponents::Create(std::move(devices), config));
   daemon->standard_ = std::make_unique<StandardServices>(daemon->components_->core(), config.health,

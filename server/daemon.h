@@ -32,7 +32,7 @@ class Daemon {
   // Throws std::system_error if the system cannot start another thread. Some components may then
   // never be destroyed. The process must exit without running destructors.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
-      const Config& config, std::vector<std::unique_ptr<Device>> devices);
+      const Config& config, std::vector<std::shared_ptr<Device>> devices);
   ~Daemon();
   Daemon(const Daemon&) = delete;  // Calls hold pointers to its members.
   Daemon& operator=(const Daemon&) = delete;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/host/device/host_device.h"
+#include "kernels/host/device/out_of_core_device.h"
 #include "kernels/util/status_macros.h"
 #include "kernels/util/strings.h"
 #include "server/groups/group_device.h"
@@ -103,17 +104,40 @@ absl::StatusOr<std::unique_ptr<Device>> OpenGpu(int /*ordinal*/, const Config& /
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& config) {
+absl::Status AddOutOfCoreDevices(size_t gpu_bytes, std::shared_ptr<host::Executor> executor,
+                                 std::vector<std::shared_ptr<Device>>& devices) {
+  const std::vector<std::shared_ptr<Device>> others = devices;
+  for (const std::shared_ptr<Device>& gpu : others) {
+    if (gpu->info().kind != DeviceKind::kCuda) continue;
+    auto device = host::MakeOutOfCoreDevice(gpu, gpu_bytes, executor);
+    if (absl::IsResourceExhausted(device.status())) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("--out-of-core-memory=", gpu_bytes, ": ", gpu->info().name,
+                       " could not set these bytes aside: ", device.status().message(),
+                       ". Set a smaller size, or end other programs that use the GPU"));
+    }
+    CROUT_RETURN_IF_ERROR(device.status());
+    devices.push_back(*std::move(device));
+  }
+  if (devices.size() > others.size()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--out-of-core-memory=", gpu_bytes,
+                   " needs a GPU, and --devices names none that is usable. Remove the setting or "
+                   "add a GPU to --devices"));
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Device>>> OpenDevices(const Config& config) {
   Selection selection;
   const int gpu_count = CountGpus();
   for (const std::string& name : config.devices) {
     CROUT_RETURN_IF_ERROR(Select(name, gpu_count, &selection));
   }
-  std::vector<std::unique_ptr<Device>> devices;
+  const bool out_of_core = config.pool.out_of_core_bytes > 0;
+  std::vector<std::shared_ptr<Device>> devices;
   for (const int ordinal : selection.gpus) {
     CROUT_ASSIGN_OR_RETURN(devices.emplace_back(), OpenGpu(ordinal, config));
   }
-  if (!selection.host && config.groups.empty()) return devices;
+  if (!selection.host && config.groups.empty() && !out_of_core) return devices;
   const std::shared_ptr<host::Executor> executor = host::MakeExecutor(config.host_threads);
   if (selection.host) devices.push_back(host::MakeDevice({.executor = executor}));
   for (const GroupSpec& group : config.groups) {
@@ -122,6 +146,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenDevices(const Config& c
                                            {.tls = config.tls,
                                             .identities_file = config.identities_file,
                                             .signed_tokens = config.signed_tokens}));
+  }
+  if (out_of_core) {
+    CROUT_RETURN_IF_ERROR(AddOutOfCoreDevices(config.pool.out_of_core_bytes, executor, devices));
   }
   return devices;
 }

@@ -26,7 +26,7 @@ class StopSignals {
 };
 
 using OpenDevicesFunction =
-    absl::FunctionRef<absl::StatusOr<std::vector<std::unique_ptr<Device>>>(const Config&)>;
+    absl::FunctionRef<absl::StatusOr<std::vector<std::shared_ptr<Device>>>(const Config&)>;
 
 // Starts a daemon and serves until a stop signal arrives, the parent of `stop_with_parent` ends or
 // the last device is lost. Then drains; a second signal cancels the remaining calls. Prints the

@@ -15,12 +15,18 @@
 #include "kernels/echelon_reducer.h"
 #include "kernels/lu_algorithm.h"
 #include "kernels/memory.h"
+#include "kernels/out_of_core_lu.h"
 #include "kernels/sparse_lu.h"
 
 namespace crout::cuda {
 
 // `crout_lu`: blocked LU with partial pivoting and look-ahead (crout_lu.h).
 absl::StatusOr<std::unique_ptr<LuAlgorithm>> MakeCroutLu(DeviceCore& core);
+
+// LU of matrices in pinned host memory (crout_lu/out_of_core.h), in `workspace` and on `context` of
+// the same device.
+absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(
+    DeviceCore& core, std::unique_ptr<ExecutionContext> context, Buffer workspace);
 
 // `pcm` (never pivots) and `pcmpp` (partial pivoting unless a parameter selects another rule),
 // after Cejka (2023): column k of L in parallel, arg-max, swap, row k of U in parallel. In the

@@ -163,7 +163,7 @@ class Assembler {
     options.staging_block_bytes = 64;  // a matrix needs many blocks
     auto fake = std::make_unique<testing::FakeDevice>(options);
     device_ = fake.get();
-    std::vector<std::unique_ptr<Device>> devices;
+    std::vector<std::shared_ptr<Device>> devices;
     devices.push_back(std::move(fake));
     Config config;
     config.host_threads = 2;

@@ -81,8 +81,8 @@ std::string Refusal(const std::vector<std::string>& arguments) {
 
 TEST(ConfigTest, ByteCountsAreFromZeroToInt64Max) {
   using ::testing::HasSubstr;
-  for (const std::string flag :
-       {"device-budget", "host-budget", "receive-buffers", "call-memory", "upload-min-rate"}) {
+  for (const std::string flag : {"device-budget", "out-of-core-memory", "host-budget",
+                                 "receive-buffers", "call-memory", "upload-min-rate"}) {
     for (const std::string bad : {"-1", "-1KiB", "-18446744073709551615", "9223372036854775808",
                                   "8EiB", "18446744073709551616", "some"}) {
       EXPECT_THAT(Refusal({"--" + flag + "=" + bad}), HasSubstr("--" + flag)) << bad;

@@ -83,6 +83,7 @@ class OutOfCoreLu {
 
   absl::StatusOr<int64_t> Run(int64_t* ipiv) {
     context_.report().stop = 0;
+    context_.report().ReportColumns(0);
     CROUT_RETURN_IF_CUDA_ERROR(LaunchStartLu(control_, main_));
     CROUT_RETURN_IF_ERROR(Load(0));
     for (int64_t j = 0; j < blocks_; ++j) {
@@ -95,6 +96,7 @@ class OutOfCoreLu {
       CROUT_RETURN_IF_ERROR(Store(j));
     }
     CROUT_RETURN_IF_ERROR(Await(transfers_.stored[(blocks_ - 1) % 2]));
+    context_.report().ReportColumns(n_);  // but for the order of their rows
     CROUT_ASSIGN_OR_RETURN(const int64_t info, FetchPivots(ipiv));
     CROUT_RETURN_IF_ERROR(PermuteL());
     return info;

@@ -36,6 +36,8 @@ struct OutOfCoreBlocking {
   static absl::StatusOr<OutOfCoreBlocking> For(const LuPanelKernels& kernels, DType dtype,
                                                int64_t n, size_t device_bytes,
                                                bool tf32_products = false);
+  // The blocking that needs the least memory.
+  static OutOfCoreBlocking Narrowest(DType dtype, int64_t n, bool tf32_products = false);
   // The blocking with these block sizes.
   static OutOfCoreBlocking Of(DType dtype, int64_t n, int64_t width, int64_t piece,
                               bool tf32_products = false);

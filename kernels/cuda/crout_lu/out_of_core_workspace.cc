@@ -75,6 +75,10 @@ OutOfCoreBlocking OutOfCoreBlocking::Of(DType dtype, int64_t n, int64_t width, i
   return {width, piece, panel};
 }
 
+OutOfCoreBlocking OutOfCoreBlocking::Narrowest(DType dtype, int64_t n, bool tf32_products) {
+  return Of(dtype, n, kUnit, kUnit, tf32_products);
+}
+
 absl::StatusOr<OutOfCoreBlocking> OutOfCoreBlocking::For(const LuPanelKernels& kernels, DType dtype,
                                                          int64_t n, size_t device_bytes,
                                                          bool tf32_products) {

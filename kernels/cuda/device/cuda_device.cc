@@ -61,6 +61,7 @@ class CudaDevice final : public Device {
   }
   absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) override;
   const Catalogue& catalogue() const override { return catalogue_; }
+  absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(size_t device_bytes) override;
 
  private:
   absl::Status PinMemory(std::span<std::byte> memory);
@@ -154,6 +155,12 @@ absl::StatusOr<std::unique_ptr<ExecutionContext>> CudaDevice::CreateContext() {
   CROUT_RETURN_IF_ERROR(WarmUp(*context));
   if (options_.calibrate) std::call_once(calibrated_, [&] { Calibrate(*context); });
   return context;
+}
+
+absl::StatusOr<std::unique_ptr<OutOfCoreLu>> CudaDevice::MakeOutOfCoreLu(size_t device_bytes) {
+  CROUT_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionContext> context, CreateContext());
+  CROUT_ASSIGN_OR_RETURN(Buffer workspace, memory_.Allocate(device_bytes));
+  return cuda::MakeOutOfCoreLu(core_, std::move(context), std::move(workspace));
 }
 
 void CudaDevice::Calibrate(Context& context) {

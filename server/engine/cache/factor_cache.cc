@@ -305,12 +305,17 @@ std::vector<ChargedMemory> FactorCache::SweepSome(absl::Time now) {
 std::vector<ChargedMemory> FactorCache::SweepLostDevices() {
   std::vector<ChargedMemory> freed;
   for (const auto& slot : pool_->slots()) {
-    if (slot->on_host() || slot->device->healthy()) continue;
+    if (slot->device->healthy()) continue;
     MutexLock lock(&store_.mutex());
-    const auto& lost = store_.MemoryOf(*slot).versions;
-    freed.reserve(freed.size() + lost.size());
-    for (auto next = lost.begin(); next != lost.end();) {
+    // Host memory also has the versions of other devices.
+    const auto& versions = store_.MemoryOf(*slot).versions;
+    const auto is_of_slot = [&](const CachedVersion* version) {
+      return version->slot == slot.get() && version->resident;
+    };
+    freed.reserve(freed.size() + std::count_if(versions.begin(), versions.end(), is_of_slot));
+    for (auto next = versions.begin(); next != versions.end();) {
       CachedVersion& version = **next++;  // RemoveEntry() and Rescue() unlink it.
+      if (!is_of_slot(&version)) continue;
       if (TieredStore::IsLost(version)) {
         freed.push_back(RemoveEntry(version, Removal::kDeviceLost));
       } else if (auto parts = store_.Rescue(version)) {

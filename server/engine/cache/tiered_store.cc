@@ -32,10 +32,11 @@ absl::Status TieredStore::ExhaustedStatus(const DeviceSlot* slot, size_t bytes,
       absl::StrCat("the job needs ", bytes, " bytes of ",
                    slot != nullptr ? slot->device->info().name : std::string("host"), " memory");
   if (bytes > budget.limit()) {  // Waiting will not help.
-    return WithReason(absl::ResourceExhaustedError(
-                          absl::StrCat(need, ", which exceeds the budget of ", budget.limit(),
-                                       " bytes: send a smaller matrix, or "
-                                       "raise the budget of the server")),
+    absl::string_view setting = "the budget";
+    if (slot != nullptr) setting = slot->on_host() ? "--host-budget" : "--device-budget";
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                          need, ", which exceeds the budget of ", budget.limit(),
+                          " bytes: send a smaller matrix, or raise ", setting, " of the server")),
                       kReasonMemoryExhausted);
   }
   absl::Status status = WithReason(
@@ -155,8 +156,7 @@ void TieredStore::CountPinned(const CachedVersion& version, int sign) noexcept {
 }
 
 bool TieredStore::IsLost(const CachedVersion& version) {
-  const DeviceSlot* const slot = version.memory->slot;
-  return slot != nullptr && !slot->device->healthy() && !version.file;
+  return version.resident && !version.slot->device->healthy() && !version.file;
 }
 
 void TieredStore::Attach(CachedVersion& version, TenantLoads::Account& account) noexcept {

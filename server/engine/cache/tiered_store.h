@@ -41,8 +41,9 @@
 
 namespace crout {
 
-// Thread-safe. No operation visits more versions than it returns, moves or removes. A reservation
-// also visits the shares of tenants that exceed theirs.
+// Thread-safe. No operation visits more versions than it returns, moves or removes, except sweeps
+// after the loss of an out-of-core device. A reservation also visits the shares of tenants that
+// exceed theirs.
 class TieredStore {
  public:
   // Owns the entries whose versions are in the store.
@@ -96,7 +97,6 @@ class TieredStore {
   // Returns QUOTA_EXCEEDED if the tenant of `account` has as many factors as it may have.
   absl::Status CheckFactors(const TenantLoads::Account& account) const;
   // Returns true if the version was lost with its device. A version with a file is not lost.
-  // Returns true if the version was lost with its device.
   static bool IsLost(const CachedVersion& version);
   // Replaces the parts of a version whose device is fenced by its file, if it has one and no pin.
   // Returns the parts.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/host/device/host_info.h"
+#include "kernels/util/size_class.h"
 #include "kernels/util/strings.h"
 #include "server/engine/error.h"
 
@@ -44,9 +45,32 @@ Availability AvailabilityOf(const DeviceSlot& slot, size_t bytes, size_t* evicte
   return *evicted > slot.idle_bytes ? Availability::kLater : Availability::kNow;
 }
 
-// Returns a key that compares devices for a job with this demand: the device with the smallest key
-// is chosen.
-auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
+// A device that could run a job, and the demand of the job there.
+struct Candidate {
+  DeviceSlot* slot = nullptr;
+  JobDemand demand;
+
+  bool fits() const { return demand.bytes <= slot->budget->limit(); }
+};
+
+// Returns true for a group or an out-of-core device that should not run the job: it lacks the
+// memory, or a simpler device has it. That is the GPU of the out-of-core device; and for a group
+// any GPU, or the host device.
+bool IsLastChoice(const Candidate& candidate, const std::vector<Candidate>& all) {
+  const DeviceSlot& slot = *candidate.slot;
+  if (slot.gpu == nullptr && !slot.is_group()) return false;
+  if (!candidate.fits()) return true;
+  return std::any_of(all.begin(), all.end(), [&](const Candidate& other) {
+    const bool simpler = slot.is_group() ? !other.slot->is_group() && other.slot->gpu == nullptr
+                                         : other.slot == slot.gpu;
+    return simpler && other.fits();
+  });
+}
+
+// Returns a key that compares devices for a job: the device with the smallest key is chosen.
+auto Rank(const Candidate& candidate, const std::vector<Candidate>& all) {
+  const auto& [job_slot, demand] = candidate;
+  const DeviceSlot& slot = *job_slot;
   const DeviceScheduler::Load load = slot.scheduler->load();
   const ExpectedJobs::Sum expected = slot.expected.sum();
   size_t evicted = 0;
@@ -54,8 +78,8 @@ auto Rank(const DeviceSlot& slot, const JobDemand& demand) {
   const double seconds = load.work_seconds + expected.seconds / load.streams + demand.seconds +
                          static_cast<double>(evicted) / kEvictionRate;
   const size_t jobs = load.queue_depth + static_cast<size_t>(load.streams_busy + expected.jobs);
-  return std::make_tuple(memory == Availability::kNever, slot.is_group(), memory, seconds,
-                         slot.on_host(), jobs, slot.chosen_at.load());
+  return std::make_tuple(memory == Availability::kNever, IsLastChoice(candidate, all), memory,
+                         seconds, slot.on_host(), jobs, slot.chosen_at.load());
 }
 
 absl::Status LostStatus(const std::string& what) {
@@ -92,7 +116,7 @@ void ExpectedJobs::Job::Reserved() {
 }
 
 absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(
-    std::vector<std::unique_ptr<Device>> devices, const DevicePoolOptions& options) {
+    std::vector<std::shared_ptr<Device>> devices, const DevicePoolOptions& options) {
   if (devices.empty()) return absl::InvalidArgumentError("no device is configured");
   std::unique_ptr<DevicePool> pool(new DevicePool);
   pool->host_budget_ = std::make_unique<MemoryBudget>(
@@ -103,19 +127,14 @@ absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(
   return pool;
 }
 
-absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOptions& options) {
+absl::Status DevicePool::Add(std::shared_ptr<Device> device, const DevicePoolOptions& options) {
   auto slot = std::make_unique<DeviceSlot>();
   slot->device = std::move(device);
   slot->index = static_cast<int>(slots_.size());
-  if (slot->on_host()) {
-    slot->budget = host_budget_.get();
-  } else {
-    const auto share = static_cast<size_t>(static_cast<double>(slot->device->info().memory_bytes) *
-                                           options.memory_fraction);
-    device_budgets_.push_back(std::make_unique<MemoryBudget>(
-        options.device_budget_bytes != 0 ? options.device_budget_bytes : share));
-    slot->budget = device_budgets_.back().get();
+  for (const auto& other : slots_) {
+    if (other->device->info().name == slot->device->info().factors_on) slot->gpu = other.get();
   }
+  if (auto status = SetBudget(*slot, options); !status.ok()) return status;
   auto context = slot->device->CreateContext();
   if (!context.ok()) return context.status();
   slot->transfer_context = *std::move(context);
@@ -141,6 +160,27 @@ absl::Status DevicePool::Add(std::unique_ptr<Device> device, const DevicePoolOpt
   return absl::OkStatus();
 }
 
+absl::Status DevicePool::SetBudget(DeviceSlot& slot, const DevicePoolOptions& options) {
+  if (slot.on_host()) {
+    slot.budget = host_budget_.get();
+    return absl::OkStatus();
+  }
+  const DeviceInfo& info = slot.device->info();
+  const auto share =
+      static_cast<size_t>(static_cast<double>(info.memory_bytes) * options.memory_fraction);
+  const size_t bytes = options.device_budget_bytes != 0 ? options.device_budget_bytes : share;
+  const size_t held = BlockBytes(options.out_of_core_bytes);
+  if (held >= bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--out-of-core-memory=", options.out_of_core_bytes, " leaves none of the ",
+                     bytes, " bytes of ", info.name,
+                     " for other jobs. Set a smaller size, or a larger --device-budget"));
+  }
+  device_budgets_.push_back(std::make_unique<MemoryBudget>(bytes - held));
+  slot.budget = device_budgets_.back().get();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name) const {
   return Choose(name, [](DeviceSlot&) { return JobDemand(); });
 }
@@ -154,22 +194,19 @@ absl::StatusOr<DeviceSlot*> DevicePool::Choose(std::string_view name, DemandOn d
   if (healthy.empty()) return LostStatus("all devices were lost. Restart the server");
   if (healthy.size() == 1) return healthy.front();
   absl::Status refused;
-  DeviceSlot* best = nullptr;
-  JobDemand best_demand;
+  std::vector<Candidate> candidates;
   for (DeviceSlot* slot : healthy) {
     const absl::StatusOr<JobDemand> here = demand(*slot);
-    if (!here.ok()) {
-      refused.Update(here.status());
-      continue;
-    }
-    if (best == nullptr || Rank(*slot, *here) < Rank(*best, best_demand)) {
-      best = slot;
-      best_demand = *here;
-    }
+    if (here.ok()) candidates.push_back({slot, *here});
+    refused.Update(here.status());
   }
-  if (best == nullptr) return refused;
-  best->chosen_at = ++choices_;
-  return best;
+  if (candidates.empty()) return refused;
+  const auto best = std::min_element(candidates.begin(), candidates.end(),
+                                     [&](const Candidate& a, const Candidate& b) {
+                                       return Rank(a, candidates) < Rank(b, candidates);
+                                     });
+  best->slot->chosen_at = ++choices_;
+  return best->slot;
 }
 
 absl::StatusOr<DeviceSlot*> DevicePool::Named(std::string_view name) const {

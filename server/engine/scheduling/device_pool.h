@@ -63,7 +63,7 @@ class ExpectedJobs {
 // One device and the server components that belong to it. Pointers are constant after construction,
 // except that DevicePool::Stop resets `releasing`. The components are thread-safe or have a mutex.
 struct DeviceSlot {
-  std::unique_ptr<Device> device;
+  std::shared_ptr<Device> device;  // an out-of-core device shares its GPU
   std::unique_ptr<DeviceScheduler> scheduler;
   std::unique_ptr<MemoryWatch> memory_watch;
   // The pool owns the budget. The host device uses the pool's host budget, because its device
@@ -72,7 +72,8 @@ struct DeviceSlot {
   // `transfer_context` copies data from the device to host memory while jobs run.
   Mutex transfer_mutex;
   std::unique_ptr<ExecutionContext> transfer_context ABSL_PT_GUARDED_BY(transfer_mutex);
-  int index = 0;  // position in the pool
+  int index = 0;                    // position in the pool
+  const DeviceSlot* gpu = nullptr;  // the GPU of an out-of-core device; null for other devices
 
   // Bytes of the budget held by idle cached factors, which can be evicted. Updated by the cache.
   std::atomic<size_t> idle_bytes = 0;
@@ -96,6 +97,8 @@ struct DevicePoolOptions {
   double memory_fraction = 0.9;    // budget of a CUDA device, as a share of its memory
   size_t device_budget_bytes = 0;  // budget of each CUDA device; 0: use memory_fraction
   size_t host_budget_bytes = 0;    // 0: half of the machine's memory or of the cgroup's limit
+  // Memory of each CUDA device that its out-of-core device holds. It is not part of the budget.
+  size_t out_of_core_bytes = 0;
 };
 
 // Estimated demand of a job on one device.
@@ -109,7 +112,7 @@ class DevicePool {
  public:
   // Creates the contexts and schedulers of all devices. Returns the first error.
   static absl::StatusOr<std::unique_ptr<DevicePool>> Create(
-      std::vector<std::unique_ptr<Device>> devices, const DevicePoolOptions& options);
+      std::vector<std::shared_ptr<Device>> devices, const DevicePoolOptions& options);
 
   std::span<const std::unique_ptr<DeviceSlot>> slots() const { return slots_; }
   bool has_gpu() const {
@@ -121,7 +124,9 @@ class DevicePool {
   // is predicted to finish the job first. The prediction includes running, queued and expected jobs
   // and the time to evict factors for this job. A device that can free enough memory now is
   // preferred to one that cannot. A device whose budget is smaller than the job is the last choice.
-  // A group is chosen only if the job exceeds the budget of every other device.
+  // An out-of-core device is chosen only if the job exceeds the budget of its GPU, and a group only
+  // if it exceeds the budget of each GPU and of the host device. If both may be chosen, the
+  // predicted time decides.
   // Ties prefer a GPU to the host, then the device with the fewest jobs, then the one chosen
   // longest ago.
   //
@@ -143,7 +148,8 @@ class DevicePool {
 
  private:
   DevicePool() = default;
-  absl::Status Add(std::unique_ptr<Device> device, const DevicePoolOptions& options);
+  absl::Status Add(std::shared_ptr<Device> device, const DevicePoolOptions& options);
+  absl::Status SetBudget(DeviceSlot& slot, const DevicePoolOptions& options);
   absl::StatusOr<DeviceSlot*> Named(std::string_view name) const;
 
   // Constant after Create.

@@ -27,8 +27,8 @@ const Job& AsJob(const std::shared_ptr<QueuedJob>& job) { return static_cast<con
 absl::StatusOr<std::unique_ptr<DeviceScheduler>> DeviceScheduler::Create(
     Device* device, const SchedulerOptions& options) {
   const DeviceInfo& info = device->info();
-  // A group runs one job at a time.
-  const int streams = options.streams == 0 || info.ranks > 0 ? info.parallelism : options.streams;
+  const int streams =
+      options.streams == 0 || info.runs_single_jobs() ? info.parallelism : options.streams;
   if (streams < 1)
     return absl::InvalidArgumentError("the device has no streams; it needs at least one");
   std::vector<std::unique_ptr<ExecutionContext>> contexts;

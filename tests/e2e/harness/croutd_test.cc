@@ -4,8 +4,9 @@
 //
 // usage: croutd_test --failpoints=SOCKET [--fake-device] [croutd's flags...]
 //
-// --fake-device adds a device with separate memory, so that host memory is a second tier. The
-// device breaks down when the failpoint "fake_device.healthy" fails.
+// --fake-device adds a device with separate memory, so that host memory is a second tier, and with
+// --out-of-core-memory its out-of-core device. The device breaks down when the failpoint
+// "fake_device.healthy" fails.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -15,7 +16,9 @@
 #include <vector>
 
 #include "absl/strings/strip.h"
+#include "kernels/host/device/host_device.h"
 #include "kernels/host/device/openmp_environment.h"
+#include "kernels/util/status_macros.h"
 #include "server/croutd.h"
 #include "server/devices.h"
 #include "tests/e2e/harness/failpoint_channel.h"
@@ -23,9 +26,14 @@
 
 namespace {
 
-absl::StatusOr<std::vector<std::unique_ptr<crout::Device>>> OpenFakeDevice(const crout::Config&) {
-  std::vector<std::unique_ptr<crout::Device>> devices;
+absl::StatusOr<std::vector<std::shared_ptr<crout::Device>>> OpenFakeDevice(
+    const crout::Config& config) {
+  std::vector<std::shared_ptr<crout::Device>> devices;
   devices.push_back(std::make_unique<crout::testing::FakeDevice>());
+  if (config.pool.out_of_core_bytes > 0) {
+    CROUT_RETURN_IF_ERROR(crout::AddOutOfCoreDevices(
+        config.pool.out_of_core_bytes, crout::host::MakeExecutor(config.host_threads), devices));
+  }
   return devices;
 }
 

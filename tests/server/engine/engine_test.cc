@@ -99,7 +99,7 @@ class EngineTest : public ::testing::Test {
       catalogue.sparse_lus.push_back(host::MakeMultifrontal(executor_));
       catalogue.batch_lu = host::MakeIrrLu(executor_);
     };
-    std::vector<std::unique_ptr<Device>> devices;
+    std::vector<std::shared_ptr<Device>> devices;
     devices.push_back(std::make_unique<FakeDevice>(options));
     DevicePoolOptions pool;
     pool.device_budget_bytes = device_bytes;

@@ -95,7 +95,7 @@ class Replica {
 
  private:
   void Start(const Config& config, ServerComponents::StorageOpener open_storage) {
-    std::vector<std::unique_ptr<Device>> devices;
+    std::vector<std::shared_ptr<Device>> devices;
     devices.push_back(std::make_unique<FakeDevice>());
     auto components = ServerComponents::Create(std::move(devices), config, open_storage);
     EXPECT_OK(components);

@@ -168,7 +168,7 @@ TEST_F(RpcCatalogueTest, WithoutRegistrationThereIsNoSuchMethod) {
 
 TEST_F(RpcCatalogueTest, AMethodWithoutAProtoValueFailsTheStart) {
   for (const char* name : {"toy", "auto", "trsm"}) {
-    std::vector<std::unique_ptr<Device>> devices;
+    std::vector<std::shared_ptr<Device>> devices;
     devices.push_back(
         std::make_unique<FakeDevice>(FakeDeviceOptions{.register_more = [&](Catalogue& catalogue) {
           catalogue.algorithms.push_back(std::make_unique<ToyLu>(name));

@@ -7,6 +7,9 @@
 #include <ostream>
 #include <utility>
 
+#include "kernels/host/device/host_device.h"
+#include "server/devices.h"
+
 namespace crout::testing {
 
 std::ostream& operator<<(std::ostream& out, const Holdings& h) {
@@ -34,11 +37,15 @@ void RpcTest::StartServer(const FakeDeviceOptions& device, const Config& config)
 }
 
 void RpcTest::StartServers(const std::vector<FakeDeviceOptions>& options, const Config& config) {
-  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::shared_ptr<Device>> devices;
   for (const FakeDeviceOptions& each : options) {
     auto fake = std::make_unique<FakeDevice>(each);
     devices_.push_back(fake.get());
     devices.push_back(std::move(fake));
+  }
+  if (const size_t bytes = config.pool.out_of_core_bytes; bytes > 0) {
+    const absl::Status added = AddOutOfCoreDevices(bytes, host::MakeExecutor(1), devices);
+    ASSERT_TRUE(added.ok()) << added;
   }
   auto components = ServerComponents::Create(std::move(devices), config);
   ASSERT_TRUE(components.ok()) << components.status();

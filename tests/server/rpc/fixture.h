@@ -38,8 +38,9 @@ std::ostream& operator<<(std::ostream& out, const Holdings& holdings);
 
 class RpcTest : public ::testing::Test {
  protected:
-  // Starts the server with one fake device, or with several. Call once per test. The test fails if
-  // the server does not start.
+  // Starts the server with one fake device, or with several, and with their out-of-core devices if
+  // the configuration sets memory aside for them. Call once per test. The test fails if the server
+  // does not start.
   void StartServer(const FakeDeviceOptions& device = {}, const Config& config = SmallConfig());
   void StartServers(const std::vector<FakeDeviceOptions>& devices, const Config& config);
   void TearDown() override;

@@ -9,6 +9,7 @@
 
 #include "kernels/host/device/host_device.h"
 #include "kernels/util/status_macros.h"
+#include "tests/support/fakes/fake_out_of_core_lu.h"
 #include "tests/support/fakes/plain_direct_solver.h"
 #include "tests/support/fakes/preparing_solver.h"
 
@@ -237,6 +238,8 @@ class FakeDevice::Registration final : public HostRegistration {
 FakeDevice::FakeDevice(const FakeDeviceOptions& options)
     : staging_block_bytes_(options.staging_block_bytes),
       registers_(options.registers),
+      slowness_(options.slowness),
+      stalls_at_(options.stalls_at),
       info_{.kind = options.kind,
             .name = options.name,
             .description = "a fake device",
@@ -282,6 +285,12 @@ absl::StatusOr<std::unique_ptr<Uploader>> FakeDevice::StartUpload(
 absl::StatusOr<std::unique_ptr<HostRegistration>> FakeDevice::Register(std::span<std::byte>) {
   if (!registers_) return nullptr;
   return std::make_unique<Registration>(*this);
+}
+
+absl::StatusOr<std::unique_ptr<OutOfCoreLu>> FakeDevice::MakeOutOfCoreLu(size_t device_bytes) {
+  CROUT_ASSIGN_OR_RETURN(Buffer workspace, memory_.Allocate(device_bytes));
+  return std::make_unique<FakeOutOfCoreLu>(*this, std::move(workspace), factor_gate_, slowness_,
+                                           stalls_at_);
 }
 
 bool FakeDevice::WaitForUploads(absl::AnyInvocable<void()>& on_ready) {

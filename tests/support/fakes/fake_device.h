@@ -36,8 +36,8 @@ struct FakeDeviceOptions {
   std::function<void(Catalogue&)> register_more = nullptr;  // adds the test's methods
 };
 
-// Offers the algorithms and solvers of the host device under the same names, and a direct solver
-// "gauss_jordan". With `prepares` it also offers "crout_solve". Thread-safe.
+// Offers the algorithms and solvers of the host device under the same names, a direct solver
+// "gauss_jordan", and an out-of-core LU. With `prepares` it also offers "crout_solve". Thread-safe.
 class FakeDevice final : public Device {
  public:
   explicit FakeDevice(const FakeDeviceOptions& options = {});
@@ -87,6 +87,7 @@ class FakeDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Uploader>> StartUpload(std::span<std::byte> destination) override;
   absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) override;
   const Catalogue& catalogue() const override { return catalogue_; }
+  absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(size_t device_bytes) override;
 
  private:
   class Context;
@@ -100,6 +101,8 @@ class FakeDevice final : public Device {
   // Constant after construction.
   const size_t staging_block_bytes_;
   const bool registers_;
+  const double slowness_;
+  const int64_t stalls_at_;
   const DeviceInfo info_;
   const std::unique_ptr<Device> host_;
   Catalogue catalogue_;

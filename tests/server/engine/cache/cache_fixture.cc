@@ -45,7 +45,7 @@ void CacheTest::Start(const std::vector<DeviceKind>& kinds, size_t device_units,
                       size_t host_units) {
   MetricsOptions metrics;
   metrics.cuda = "none";
-  std::vector<std::unique_ptr<Device>> devices;
+  std::vector<std::shared_ptr<Device>> devices;
   for (const DeviceKind kind : kinds) {
     testing::FakeDeviceOptions options;
     options.kind = kind;

@@ -9,11 +9,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/host/device/host_device.h"
 #include "kernels/host/device/host_info.h"
+#include "kernels/host/device/out_of_core_device.h"
 #include "server/engine/error.h"
 #include "server/engine/scheduling/device_pool.h"
 #include "tests/server/event.h"
 #include "tests/support/fakes/fake_device.h"
+#include "tests/support/status_matchers.h"
 
 namespace crout::device_pool_test {
 namespace {
@@ -23,6 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Optional;
 
 constexpr size_t kMemoryBytes = 1 << 20;
+constexpr size_t kOutOfCoreBytes = 8192;
 
 class Blocker final : public Job {
  public:
@@ -49,6 +53,13 @@ class DevicePoolTest : public ::testing::Test {
     devices_.push_back(std::move(device));
     return view;
   }
+  // Adds the out-of-core device of the first device.
+  void AddOutOfCore() {
+    auto device =
+        host::MakeOutOfCoreDevice(devices_.front(), kOutOfCoreBytes, host::MakeExecutor(1));
+    ASSERT_OK(device);
+    devices_.push_back(*std::move(device));
+  }
   void Create(DevicePoolOptions options = {}) {
     options.scheduler.streams = 1;
     auto pool = DevicePool::Create(std::move(devices_), options);
@@ -68,7 +79,7 @@ class DevicePoolTest : public ::testing::Test {
   }
 
   Event release_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::shared_ptr<Device>> devices_;
   std::unique_ptr<DevicePool> pool_;
 };
 
@@ -172,6 +183,66 @@ TEST_F(DevicePoolTest, ChoosesAGroupForJobsThatFitNowhereElse) {
   EXPECT_EQ(chosen_for(2000), "group:big");
   EXPECT_EQ(chosen_for(6000), "cuda:0") << "none has room";
   EXPECT_EQ(Chosen("group:big"), "group:big");
+}
+
+TEST_F(DevicePoolTest, ChoosesAnOutOfCoreDeviceForJobsThatItsGpuCannotHold) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kHost, "host");
+  AddOutOfCore();
+  Create({.scheduler = {},
+          .device_budget_bytes = kOutOfCoreBytes + 1000,
+          .host_budget_bytes = 5000,
+          .out_of_core_bytes = kOutOfCoreBytes});
+  EXPECT_EQ(pool_->slots()[0]->budget->limit(), 1000U);
+  double host_seconds = 2;
+  const auto chosen_for = [&](size_t bytes) {
+    const auto slot = pool_->Choose("", [&](DeviceSlot& slot) -> absl::StatusOr<JobDemand> {
+      return JobDemand{.seconds = slot.index == 1 ? host_seconds : 1.0, .bytes = bytes};
+    });
+    return (*slot)->device->info().name;
+  };
+  EXPECT_EQ(chosen_for(1000), "cuda:0");
+  EXPECT_EQ(chosen_for(1001), "cuda:0+host") << "faster than the host";
+  EXPECT_EQ(chosen_for(5001), "cuda:0") << "none has room";
+  EXPECT_EQ(Chosen("cuda:0+host"), "cuda:0+host");
+  host_seconds = 0.5;
+  EXPECT_EQ(chosen_for(1001), "host");
+}
+
+TEST_F(DevicePoolTest, ChoosesBetweenAGroupAndAnOutOfCoreDeviceByTime) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  Add(DeviceKind::kHost, "group:big", /*ranks=*/4);
+  AddOutOfCore();
+  Create({.scheduler = {}, .device_budget_bytes = 1000, .host_budget_bytes = 5000});
+  const auto chosen_for = [&](size_t bytes, double group_seconds) {
+    const auto slot = pool_->Choose("", [&](DeviceSlot& slot) -> absl::StatusOr<JobDemand> {
+      return JobDemand{.seconds = slot.is_group() ? group_seconds : 1.0, .bytes = bytes};
+    });
+    return (*slot)->device->info().name;
+  };
+  EXPECT_EQ(chosen_for(2000, 2.0), "cuda:0+host");
+  EXPECT_EQ(chosen_for(2000, 0.5), "group:big");
+  EXPECT_EQ(chosen_for(1000, 0.5), "cuda:0") << "which has the memory";
+}
+
+TEST_F(DevicePoolTest, AnOutOfCoreDeviceIsLostWithItsGpu) {
+  testing::FakeDevice* const gpu = Add(DeviceKind::kCuda, "cuda:0");
+  AddOutOfCore();
+  Create();
+  gpu->BreakDown();
+  EXPECT_FALSE(pool_->slots()[1]->device->healthy());
+  EXPECT_FALSE(pool_->any_healthy());
+  EXPECT_THAT(Chosen("cuda:0+host"), HasSubstr("device cuda:0+host was lost"));
+}
+
+TEST_F(DevicePoolTest, RefusesOutOfCoreMemoryOfAWholeBudget) {
+  Add(DeviceKind::kCuda, "cuda:0");
+  const absl::Status status =
+      DevicePool::Create(std::move(devices_),
+                         {.scheduler = {}, .device_budget_bytes = 4096, .out_of_core_bytes = 1000})
+          .status();  // which takes a block of 4096 bytes
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--out-of-core-memory=1000"));
 }
 
 TEST_F(DevicePoolTest, SkipsDevicesThatLackTheMethod) {
