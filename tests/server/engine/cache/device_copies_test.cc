@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -327,6 +328,46 @@ TEST_F(DeviceCopiesTest, CopiesGoBeforeAQuotaRefusesAJob) {
   PutHot();
   EXPECT_OK(cache_->CheckReachable(slot(1), 2 * kUnit, kTenant));
   EXPECT_EQ(Copies(), 0);
+}
+
+TEST_F(DeviceCopiesTest, UsesReplacementsAndPressureAtTheSameTime) {
+  constexpr int kRounds = 200;
+  StartGpus(2, /*device_units=*/8);
+  const Handle a = PutHot('a');
+  const Handle b = Put('b');
+  {
+    std::vector<std::jthread> threads;
+    for (const auto& [handle, fill] : {std::pair(a, 'a'), std::pair(b, 'b'), std::pair(a, 'a')}) {
+      threads.emplace_back([&, handle = handle, fill = fill] {
+        for (int round = 0; round < kRounds; ++round) {
+          FactorCache::Pin pin = AcquireToSolve(handle);
+          const absl::StatusOr<char> used = UsePinned(pin);
+          ASSERT_TRUE(used.ok() && *used == fill) << used.status();
+        }
+      });
+    }
+    threads.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        // Refused while copies in use have memory.
+        (void)cache_->ReserveOnDevice(slot(1), 8 * kUnit, kTenant).ok();
+      }
+    });
+    threads.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) {
+        absl::StatusOr<NewFactor> next = Make('a');
+        ASSERT_OK(next);
+        ASSERT_OK(cache_->Replace(kTenant, a, *std::move(next)));
+      }
+    });
+  }
+  for (const Handle& handle : {a, b}) ASSERT_OK(cache_->Release(kTenant, handle));
+  WaitForAdmissions();
+  Sweep();
+  EXPECT_EQ(Copies(), 0);
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(DeviceUnits(i), 0u);
+    EXPECT_EQ(device(i).counting_memory().live_bytes(), 0u);
+  }
 }
 
 }  // namespace
