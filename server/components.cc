@@ -252,6 +252,7 @@ ServerState ServerComponents::State() const {
   state.tenants = TenantStates(core_->engine, ConfiguredTenants());
   state.cache = cache_->tiers();
   state.pinned_bytes = cache_->pinned_bytes();
+  state.device_copies = cache_->copies();
   state.store = cache_->store_state();
   if (folder_homes_ != nullptr) state.store->folders = folder_homes_->counts();
   const MemoryBudget& host_budget = devices_->host_budget();

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The service from outside. Build: `ninja service_bench`. Run: `service_bench [host|cuda:0]`.
-foreach(name service_bench dynamic_batch_bench)
+foreach(name service_bench dynamic_batch_bench device_spread_bench)
   add_executable(${name} service/${name}.cc)
   target_link_libraries(${name} PRIVATE
     crout::e2e_support crout::host crout_flags crout_version nlohmann_json::nlohmann_json)

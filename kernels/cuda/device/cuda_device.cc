@@ -7,6 +7,7 @@
 #include <array>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/device/cuda_context.h"
@@ -21,6 +22,7 @@
 #include "kernels/cuda/methods.h"
 #include "kernels/cuda/solve/solvers.h"
 #include "kernels/memory/caching_resource.h"
+#include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
 
 namespace crout::cuda {
@@ -183,6 +185,25 @@ bool MakeSense(const Options& options) {
          options.memory_fraction <= 1;
 }
 
+// Gives the GPU direct access to the memory of all GPUs that this process has opened, and them to
+// its memory. Where the driver refuses, copies between the two go through host memory
+// (cudaMemcpyAsync with unified addresses; CUDA programming guide, "Peer-to-Peer Memory Copy").
+absl::Status EnablePeerAccess(int ordinal) {
+  static Mutex mutex;
+  static auto* const opened = new std::vector<int>;  // never destroyed: used until the process ends
+  MutexLock lock(&mutex);
+  for (const int other : *opened) {
+    if (other == ordinal) return absl::OkStatus();
+    for (const auto& [reader, owner] : {std::pair(ordinal, other), std::pair(other, ordinal)}) {
+      CROUT_RETURN_IF_CUDA_ERROR(cudaSetDevice(reader));
+      if (cudaDeviceEnablePeerAccess(owner, /*flags=*/0) != cudaSuccess) (void)cudaGetLastError();
+    }
+  }
+  opened->push_back(ordinal);
+  CROUT_RETURN_IF_CUDA_ERROR(cudaSetDevice(ordinal));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int CountCudaDevices() {
@@ -217,6 +238,7 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(int ordinal, const Options& o
   CROUT_ASSIGN_OR_RETURN(const size_t memory_bytes, UsableBytes(ordinal, options));
   auto device = std::make_unique<CudaDevice>(ordinal, memory_bytes, options);
   CROUT_RETURN_IF_ERROR(device->Initialize());
+  CROUT_RETURN_IF_ERROR(EnablePeerAccess(ordinal));
   return device;
 }
 

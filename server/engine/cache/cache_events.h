@@ -61,6 +61,8 @@ class CacheEvents {
   virtual void OnEviction(Tier tier, CacheEviction reason) noexcept = 0;
   // A factor was copied from host memory to its device in `seconds`.
   virtual void OnPromotion(double seconds) noexcept = 0;
+  // A factor was copied to another device in `seconds`.
+  virtual void OnDeviceCopy(double seconds) noexcept = 0;
 };
 
 }  // namespace crout

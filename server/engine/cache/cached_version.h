@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -87,6 +88,15 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
 
   std::shared_ptr<const IterationRecord> record;
   ListNode<CachedVersion> recorded{this};  // position among the versions with records
+
+  // Copies on other devices, which solves use as well (device_copies.cc). Empty unless the version
+  // is on its device.
+  std::vector<CachedVersion*> copies;
+  // Set for a copy, which is never attached. TierMemory::copies of its device owns it and holds one
+  // pin.
+  DeviceSlot* home = nullptr;         // constant: the device of the original; null: not a copy
+  CachedVersion* original = nullptr;  // null: the original has left its device
+  std::list<std::shared_ptr<CachedVersion>>::iterator copy_position;
 
   Mutex promotion;  // acquired before the mutex of TieredStore
 };

@@ -181,6 +181,27 @@ absl::StatusOr<FactorInfo> FactorCache::Replace(std::string_view tenant, const H
 
 absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
                                                       const Handle& handle) {
+  return AcquireVersion(tenant, handle,
+                        [](CachedVersion& version) -> CachedVersion& { return version; });
+}
+
+absl::StatusOr<FactorCache::Pin> FactorCache::AcquireToSolve(std::string_view tenant,
+                                                             const Handle& handle) {
+  std::shared_ptr<CachedVersion> hot;
+  DeviceSlot* target = nullptr;
+  auto pin = AcquireVersion(tenant, handle, [&](CachedVersion& version) -> CachedVersion& {
+    store_.mutex().AssertHeld();
+    CachedVersion& chosen = store_.ChooseCopy(version, &target);
+    if (target != nullptr) hot = version.shared_from_this();
+    return chosen;
+  });
+  if (target != nullptr) store_.StartCopy(std::move(hot), *target);
+  return pin;
+}
+
+absl::StatusOr<FactorCache::Pin> FactorCache::AcquireVersion(std::string_view tenant,
+                                                             const Handle& handle,
+                                                             ChooseVersion choose) {
   const absl::Time now = WallNow();
   MutexLock lock(&store_.mutex());
   CacheMiss miss;
@@ -189,11 +210,11 @@ absl::StatusOr<FactorCache::Pin> FactorCache::Acquire(std::string_view tenant,
     events_->OnMiss(miss);
     return entry.status();
   }
-  CachedVersion& stored = *(*entry)->stored;
+  CachedVersion& stored = choose(*(*entry)->stored);
   store_.Pin(stored);
   events_->OnHit(stored.memory->tier);
   handles_.Reschedule(**entry, [&] { ++(*entry)->uses; });
-  return Pin(this, (*entry)->stored);
+  return Pin(this, stored.shared_from_this());
 }
 
 absl::StatusOr<FactorInfo> FactorCache::Describe(std::string_view tenant,
@@ -287,6 +308,9 @@ void FactorCache::RemoveEnded(const DeviceSlot* slot) {
     Free(std::move(freed), slot);
   }
   Free(SweepLostDevices(), slot);
+  for (const auto& device : pool_->slots()) {
+    Free(store_.TakeCopies(*device, /*all=*/!device->device->healthy()), slot);
+  }
 }
 
 std::vector<ChargedMemory> FactorCache::SweepSome(absl::Time now) {
@@ -363,6 +387,9 @@ FactorCache::Pin::~Pin() {
 const FactorSummary& FactorCache::Pin::summary() const { return stored_->factorization.summary; }
 int64_t FactorCache::Pin::version() const { return stored_->version; }
 DeviceSlot& FactorCache::Pin::slot() const { return *stored_->slot; }
+DeviceSlot& FactorCache::Pin::home() const {
+  return stored_->home != nullptr ? *stored_->home : slot();
+}
 
 bool FactorCache::Pin::has_matrix() const { return stored_->has_matrix; }
 bool FactorCache::Pin::durable() const { return stored_->durable; }

@@ -112,6 +112,8 @@ class FactorCache : private TieredStore::Owner {
     const FactorSummary& summary() const;
     int64_t version() const;
     DeviceSlot& slot() const;
+    // Returns slot(), or, for a copy, the slot of its original.
+    DeviceSlot& home() const;
     bool has_matrix() const;
     bool durable() const;
     // Bytes to reserve on the device before OnDevice(). 0 unless the version is in host memory at
@@ -212,6 +214,9 @@ class FactorCache : private TieredStore::Owner {
   // UNAVAILABLE (reason STORE_FAILED, with a retry delay) for a factor with a file while another
   // process may own its folder.
   absl::StatusOr<Pin> Acquire(std::string_view tenant, const Handle& handle);
+  // The same for a call that only solves: pins the factor or a copy of it on another device,
+  // whichever device is predicted to start the solve first (TieredStore::ChooseCopy).
+  absl::StatusOr<Pin> AcquireToSolve(std::string_view tenant, const Handle& handle);
 
   // Returns the properties of a factor. Does not count as a use. NOT_FOUND under the conditions of
   // Acquire.
@@ -282,6 +287,8 @@ class FactorCache : private TieredStore::Owner {
   // Returns the contents of the tiers, indexed by Tier. Does not include replaced and released
   // versions that calls still use.
   TierStates tiers() const { return store_.tiers(); }
+  // Returns the number and the bytes of copies on other devices, which tiers() does not include.
+  TierState copies() const { return store_.copies(); }
   size_t pinned_bytes() const { return store_.pinned_bytes(); }
   // Returns nothing if the server has no store.
   std::optional<StoreState> store_state() const {
@@ -310,6 +317,10 @@ class FactorCache : private TieredStore::Owner {
   // removed.
   absl::StatusOr<Entry*> Find(std::string_view tenant, const Handle& handle, absl::Time now,
                               CacheMiss* miss) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_.mutex());
+  // Implements Acquire(). choose(version) returns the version or a copy of it.
+  using ChooseVersion = absl::FunctionRef<CachedVersion&(CachedVersion& version)>;
+  absl::StatusOr<Pin> AcquireVersion(std::string_view tenant, const Handle& handle,
+                                     ChooseVersion choose);
   // Returns the properties of the entry with the version `stored`, its current or its next one.
   static FactorInfo Info(const Entry& entry, const CachedVersion& stored, absl::Time now);
   void Unpin(std::shared_ptr<CachedVersion> stored) noexcept ABSL_LOCKS_EXCLUDED(store_.mutex());

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <vector>
 
 #include "kernels/util/mutex.h"
 #include "server/engine/admission/memory_budget.h"
@@ -29,6 +30,7 @@ struct TierMemory {
   TierMemory* below = nullptr;
   // Copies versions into this memory and out of it. Null for a device.
   std::unique_ptr<TierCopier> copier;
+  std::vector<TierMemory*> peers;  // the memories of the other GPUs of the same model
 
   // Held by the call that evicts from this memory. Another call then waits for the memory that is
   // being freed, instead of finding nothing idle. Lock order: this mutex, `below->pressure`, the
@@ -48,6 +50,9 @@ struct TierMemory {
   size_t equal_tenants = 0;        // number of equal shares with bytes or in `recent`
   size_t configured_bytes = 0;     // sum of the configured shares with bytes or in `recent`
   std::list<TenantShare*> recent;  // the shares with kept bytes
+  // Copies of versions of other devices; first those whose originals have left their devices.
+  std::list<std::shared_ptr<CachedVersion>> copies;
+  size_t copy_bytes = 0;
 
   TenantShare::Order& OrderOf(const TenantShare& share) {
     return share.configured ? configured_shares : equal_shares;

@@ -69,6 +69,13 @@ TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEve
     memory.slot = slot.get();
     memory.budget = slot->budget;
     memory.below = &host();
+    for (const auto& other : pool->slots()) {
+      const DeviceInfo& info = other->device->info();
+      if (other != slot && info.kind == slot->device->info().kind && info.ranks == 0 &&
+          info.description == slot->device->info().description) {
+        memory.peers.push_back(&MemoryOf(*other));
+      }
+    }
   }
   if (max_pinned_bytes_ == 0) {
     for (const TierMemory& memory : memories_) {
@@ -170,14 +177,17 @@ void TieredStore::Attach(CachedVersion& version, TenantLoads::Account& account) 
 }
 
 ChargedMemory TieredStore::Detach(CachedVersion& version) noexcept {
+  EndCopies(version);
   RemoveFromMemory(version);
   version.account = nullptr;
   return ReleaseIfUnused(version);
 }
 
 void TieredStore::DetachAll() noexcept {
+  std::list<std::shared_ptr<CachedVersion>> copies;  // destroyed after the lock is released
   MutexLock lock(&mutex_);
   for (TierMemory& memory : memories_) {
+    copies.splice(copies.end(), memory.copies);
     while (!memory.versions.empty()) RemoveFromMemory(*memory.versions.front());
   }
 }
@@ -202,6 +212,10 @@ void TieredStore::Pin(CachedVersion& version) {
   RemoveFromIdle(version);
   ++version.pins;
   version.used_while_moving = true;
+  if (CachedVersion* const original = version.original) {  // counts as used
+    original->used_while_moving = true;
+    ReleaseIfUnused(*original);
+  }
 }
 
 ChargedMemory TieredStore::Unpin(CachedVersion& version) noexcept {
@@ -241,6 +255,7 @@ void TieredStore::CountBesideFile(const CachedVersion& version, int sign) noexce
 
 void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& copy) noexcept {
   const bool attached = version.account != nullptr;
+  EndCopies(version);
   if (attached) RemoveFromMemory(version);
   std::swap(version.reservation, copy.reservation);
   std::swap(version.factorization.parts, copy.parts);
@@ -294,7 +309,7 @@ void TieredStore::RemoveFromIdle(CachedVersion& version) noexcept {
 
 void TieredStore::PublishIdleBytes(const TierMemory& memory) noexcept {
   for (const auto& slot : pool_->slots()) {
-    if (&MemoryOf(*slot) == &memory) slot->idle_bytes = memory.idle_bytes;
+    if (&MemoryOf(*slot) == &memory) slot->idle_bytes = memory.idle_bytes + memory.copy_bytes;
   }
 }
 
@@ -326,14 +341,22 @@ size_t TieredStore::EvictableBytes(DeviceSlot& slot, std::string_view tenant) {
   TierMemory& memory = MemoryOf(slot);
   const std::shared_ptr<ShareOwner> owner = OwnerOf(memory, tenant);
   MutexLock lock(&mutex_);
-  return RoomFor(memory, {.bytes = memory.budget->limit(), .owner = owner.get()}).evictable;
+  return memory.copy_bytes +
+         RoomFor(memory, {.bytes = memory.budget->limit(), .owner = owner.get()}).evictable;
 }
 
 absl::Status TieredStore::CheckReachable(DeviceSlot& slot, size_t bytes, std::string_view tenant) {
   TierMemory& memory = MemoryOf(slot);
   const std::shared_ptr<ShareOwner> owner = OwnerOf(memory, tenant);
+  const ShareRequest request = {.bytes = bytes, .owner = owner.get()};
+  {
+    MutexLock lock(&mutex_);
+    absl::Status status = CheckRoom(&slot, memory, request);
+    if (status.ok() || memory.copies.empty()) return status;
+  }
+  TakeCopies(slot, /*all=*/true).clear();
   MutexLock lock(&mutex_);
-  return CheckRoom(&slot, memory, {.bytes = bytes, .owner = owner.get()});
+  return CheckRoom(&slot, memory, request);
 }
 
 absl::Status TieredStore::CheckRoom(const DeviceSlot* slot, TierMemory& memory,
@@ -352,6 +375,7 @@ absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& m
                                                  std::shared_ptr<ShareOwner> owner) {
   MemoryBudget& budget = *memory.budget;
   if (auto reservation = budget.TryReserve(bytes, owner)) return *std::move(reservation);
+  if (memory.slot != nullptr) TakeCopies(*memory.slot, /*all=*/true).clear();
   owner_->RemoveEnded(slot);  // Expired factors go before idle ones.
   const ShareRequest request = {.bytes = bytes, .owner = owner.get()};
   if (&memory == &host()) DropRecords(request);

@@ -11,6 +11,10 @@
 // above its share, least recently used versions first. The requested bytes count for the tenant
 // that needs them, so its own versions go first if they would take it furthest above. A tenant at
 // or below its share loses no version: the request is refused instead.
+//
+// A version for which solves wait on a GPU is copied to idle GPUs of the same model (decision
+// 0079). Copies use only free memory. They are dropped before any version is evicted from their
+// memory, and when their original leaves its device.
 #ifndef CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 #define CROUT_SERVER_ENGINE_CACHE_TIERED_STORE_H_
 
@@ -21,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -187,12 +192,30 @@ class TieredStore {
   using ReadParts = TierCopier::ReadParts;
   absl::StatusOr<bool> ReadIfOnHost(CachedVersion& version, ReadParts read);
 
+  // Returns the version or the copy of it whose device is predicted to start a solve first. Sets
+  // `*target` to a device to which another copy is worthwhile now, or leaves it unchanged.
+  CachedVersion& ChooseCopy(CachedVersion& version, DeviceSlot** target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Copies the version to the device of `target`, on a thread of this device. Does nothing if
+  // another copy is in progress, or if the version has left its device.
+  void StartCopy(std::shared_ptr<CachedVersion> version, DeviceSlot& target)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the copies in the memory of the slot's device: all, or only those whose originals have
+  // left their devices. Returns the memory of those that no call uses.
+  std::vector<ChargedMemory> TakeCopies(const DeviceSlot& slot, bool all)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the number and the bytes of all copies.
+  TierState copies() const;
+
   // Returns the number and the bytes of the attached versions.
   TierStates tiers() const;
   // Returns the bytes of the pinned versions.
   size_t pinned_bytes() const;
 
  private:
+  class CopyTask;
+  using CopyList = std::list<std::shared_ptr<CachedVersion>>;
+
   // Describes a request for which `room` is too small.
   static absl::Status ExhaustedStatus(const DeviceSlot* slot, size_t bytes,
                                       const MemoryBudget& budget, const ShareRoom& room);
@@ -260,6 +283,16 @@ class TieredStore {
   void Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below);
   absl::StatusOr<ChargedMemory> CopyBelow(CachedVersion& from, TierMemory& below)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Detaches the copies of a version that leaves its device or ends. TakeCopies() frees them.
+  void EndCopies(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Runs on a thread of the target, with a pin of `version`.
+  void RunCopy(CachedVersion& version, DeviceSlot& target) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns a list of one copy, or an empty one if the version was removed. RESOURCE_EXHAUSTED if
+  // memory is short.
+  absl::StatusOr<CopyList> MakeCopy(const CachedVersion& version, DeviceSlot& target)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends StartCopy(): removes its pin of `version`, and adds the copy in the list, if there is one.
+  void EndCopy(CachedVersion& version, CopyList copy) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns RESOURCE_EXHAUSTED if versions in files would keep too much host memory charged with
   // `bytes` more.
   absl::Status CheckBytesBesideFiles(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -286,6 +319,7 @@ class TieredStore {
   std::list<CachedVersion*> records_ ABSL_GUARDED_BY(mutex_);
   size_t record_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes charged for them
   size_t pinned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_copying_ ABSL_GUARDED_BY(mutex_) = false;  // from StartCopy() to EndCopy()
   // Sum of bytes_beside_file of the attached versions with files.
   size_t bytes_beside_files_ ABSL_GUARDED_BY(mutex_) = 0;
 };

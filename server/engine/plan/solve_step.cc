@@ -32,7 +32,11 @@ class CachedSolve : public JobPlan<CachedSolution> {
   explicit CachedSolve(FactorCache::Pin pin) : pin_(std::move(pin)) {}
 
   FactorCache::Pin& pin() { return pin_; }
-  ExpectedFactor factor() const { return {pin_.summary(), pin_.has_matrix()}; }
+  ExpectedFactor factor() const {
+    return {.summary = pin_.summary(),
+            .has_matrix = pin_.has_matrix(),
+            .chooser = pin_.home().device.get()};
+  }
   void SetStep(std::unique_ptr<Step> step) {
     step_ = std::move(step);
     step_->AddPromotion(pin_.promotion_bytes());
@@ -86,6 +90,15 @@ class MatrixSolve final : public CachedSolve<SolveStep>, private BatchForm<Cache
     return Result(step_->ExtractFromBatch(system, system.factor->summary, batch.solve));
   }
 };
+
+// Returns the solver of `device` that `chooser`, a device of the same model, would choose.
+absl::StatusOr<const TriangularSolver*> FindSolverAs(const Device& chooser, const Device& device,
+                                                     const std::string& name,
+                                                     const FactorSummary& factor, int64_t nrhs) {
+  CROUT_ASSIGN_OR_RETURN(const TriangularSolver* const chosen,
+                         FindSolver(chooser, name, factor, nrhs));
+  return &chooser == &device ? chosen : FindSolver(device, chosen->name(), factor, nrhs);
+}
 
 // Returns true if a dynamic batch can solve with the factor: it is dense, made by the device's
 // batch method, and has the type of the matrix. Dynamic batches make such factors.
@@ -150,18 +163,22 @@ SolveOptions WithCorrections(SolveOptions options, const FactorSummary& factor, 
 }
 
 absl::StatusOr<MemoryNeed> SolveStep::Plan() {
-  const auto [factor, has_matrix, may_become_sparse] = expected_();
+  const auto [factor, has_matrix, may_become_sparse, chooser] = expected_();
+  const Device& device = *slot_.device;
   const PackedMatrix& shape = upload_.shape();
   CROUT_RETURN_IF_ERROR(CheckRows(shape, factor.n, upload_.field(), mismatch_));
   // The requested solver may accept only sparse factors. Use "auto" until the matrix is analyzed.
   provisional_ = may_become_sparse;
-  CROUT_ASSIGN_OR_RETURN(
-      options_.solver,
-      FindSolver(*slot_.device, may_become_sparse ? "auto" : solver_, factor, shape.cols));
+  CROUT_ASSIGN_OR_RETURN(options_.solver,
+                         FindSolverAs(chooser != nullptr ? *chooser : device, device,
+                                      may_become_sparse ? "auto" : solver_, factor, shape.cols));
   if (options_.solver->needs_preparation()) {
-    CROUT_ASSIGN_OR_RETURN(options_.fallback,
-                           FindSolver(*slot_.device, "auto", factor.unit_diagonal,
-                                      factor.factor_dtype, factor.n, shape.cols));
+    FactorSummary unprepared;
+    unprepared.unit_diagonal = factor.unit_diagonal;
+    unprepared.factor_dtype = factor.factor_dtype;
+    unprepared.n = factor.n;
+    CROUT_ASSIGN_OR_RETURN(options_.fallback, FindSolverAs(chooser != nullptr ? *chooser : device,
+                                                           device, "auto", unprepared, shape.cols));
   }
   const absl::Status taken = CheckTolerance(*options_.solver, options_.solver_tolerance);
   if (!taken.ok()) return BadField(absl::StrCat(field_, ".solver_tolerance"), taken.message());

@@ -34,6 +34,9 @@ struct ExpectedFactor {
   bool has_matrix = false;  // the matrix is kept, so backward errors can be computed
   // The matrix is not yet analyzed: `summary` assumes a dense factor, which may become sparse.
   bool may_become_sparse = false;
+  // Chooses the solver by its measured costs; null: the device of the step. A copy of a factor is
+  // solved as its original, with the same bits: costs differ between GPUs of one model.
+  const Device* chooser = nullptr;
 };
 
 // Returns FAILED_PRECONDITION with the reason if the factor cannot be used to solve systems.

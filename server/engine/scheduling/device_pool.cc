@@ -26,10 +26,6 @@ constexpr int kStoringThreads = 4;
 constexpr int kPreparingThreads = 2;
 constexpr int kReleasingThreads = 2;
 
-// Assumed rate of copies from a device when factors are evicted, in bytes per second; roughly the
-// rate of PCI Express.
-constexpr double kEvictionRate = 10e9;
-
 // Availability of a device's memory for a job: at once, after running jobs have ended, or never.
 // Rank prefers the smaller value.
 enum class Availability : uint8_t { kNow, kLater, kNever };
@@ -43,6 +39,10 @@ Availability AvailabilityOf(const DeviceSlot& slot, size_t bytes, size_t* evicte
   *evicted = bytes - std::min(bytes, free);
   if (bytes > limit) return Availability::kNever;
   return *evicted > slot.idle_bytes ? Availability::kLater : Availability::kNow;
+}
+
+double WaitOf(const DeviceScheduler::Load& load, const ExpectedJobs::Sum& expected) {
+  return load.work_seconds + expected.seconds / load.streams;
 }
 
 // A device that could run a job, and the demand of the job there.
@@ -75,8 +75,8 @@ auto Rank(const Candidate& candidate, const std::vector<Candidate>& all) {
   const ExpectedJobs::Sum expected = slot.expected.sum();
   size_t evicted = 0;
   const Availability memory = AvailabilityOf(slot, demand.bytes, &evicted);
-  const double seconds = load.work_seconds + expected.seconds / load.streams + demand.seconds +
-                         static_cast<double>(evicted) / kEvictionRate;
+  const double seconds =
+      WaitOf(load, expected) + demand.seconds + static_cast<double>(evicted) / kDeviceCopyRate;
   const size_t jobs = load.queue_depth + static_cast<size_t>(load.streams_busy + expected.jobs);
   return std::make_tuple(memory == Availability::kNever, IsLastChoice(candidate, all), memory,
                          seconds, slot.on_host(), jobs, slot.chosen_at.load());
@@ -113,6 +113,13 @@ ExpectedJobs::Job::~Job() {
 void ExpectedJobs::Job::Reserved() {
   MutexLock lock(&jobs_.mutex_);
   jobs_.sum_.bytes -= std::exchange(bytes_, 0);
+}
+
+double DeviceSlot::PredictWait() const { return WaitOf(scheduler->load(), expected.sum()); }
+
+bool DeviceSlot::IsIdle() const {
+  const DeviceScheduler::Load load = scheduler->load();
+  return load.streams_busy == 0 && load.queue_depth == 0 && expected.sum().jobs == 0;
 }
 
 absl::StatusOr<std::unique_ptr<DevicePool>> DevicePool::Create(

@@ -75,7 +75,8 @@ struct DeviceSlot {
   int index = 0;                    // position in the pool
   const DeviceSlot* gpu = nullptr;  // the GPU of an out-of-core device; null for other devices
 
-  // Bytes of the budget held by idle cached factors, which can be evicted. Updated by the cache.
+  // Bytes of the budget held by idle cached factors, which can be evicted, and by copies of factors
+  // of other devices. Updated by the cache.
   std::atomic<size_t> idle_bytes = 0;
   ExpectedJobs expected;
   std::atomic<int64_t> chosen_at = 0;  // number of the pool's choice that last chose this device
@@ -90,6 +91,10 @@ struct DeviceSlot {
 
   bool on_host() const { return device->info().kind == DeviceKind::kHost; }
   bool is_group() const { return device->info().ranks > 0; }
+  // Predicted seconds until all running, queued and expected jobs have ended.
+  double PredictWait() const;
+  // Returns true if no job runs, is queued or is expected.
+  bool IsIdle() const;
 };
 
 struct DevicePoolOptions {
@@ -106,6 +111,10 @@ struct JobDemand {
   double seconds = 0;
   size_t bytes = 0;  // bytes of the device's budget
 };
+
+// Assumed rate of copies from and to a device, in bytes per second; roughly the rate of PCI
+// Express.
+inline constexpr double kDeviceCopyRate = 10e9;
 
 // Thread-safe.
 class DevicePool {

@@ -229,6 +229,15 @@ void Metrics::RegisterCache() {
   promotion_duration_ = &AddHistograms(*registry_, "crout_cache_promotion_seconds",
                                        "Time to copy a factor back to its device.")
                              .Add({}, KernelBuckets());
+  device_copies_ = &AddGauges(*registry_, "crout_cache_device_copies",
+                              "Copies of factors on GPUs other than their own.")
+                        .Add({});
+  device_copy_bytes_ = &AddGauges(*registry_, "crout_cache_device_copy_bytes",
+                                  "Bytes of the copies of factors on GPUs other than their own.")
+                            .Add({});
+  device_copy_duration_ = &AddHistograms(*registry_, "crout_cache_device_copy_seconds",
+                                         "Time to copy a factor to another GPU.")
+                               .Add({}, KernelBuckets());
 }
 
 void Metrics::RegisterProcess(const std::string& cuda) {
@@ -385,6 +394,8 @@ void Metrics::OnPromotion(double seconds) noexcept {
   promotion_duration_->Observe(seconds);
 }
 
+void Metrics::OnDeviceCopy(double seconds) noexcept { device_copy_duration_->Observe(seconds); }
+
 HistogramReading Metrics::ReadRequests(Method method) const {
   return request_duration_[Index(method)]->Read();
 }
@@ -421,6 +432,8 @@ ServerState Metrics::RefreshGauges() const {
     cache_bytes_[tier]->Set(static_cast<double>(state.cache[tier].bytes));
   }
   cache_pinned_bytes_->Set(static_cast<double>(state.pinned_bytes));
+  device_copies_->Set(static_cast<double>(state.device_copies.entries));
+  device_copy_bytes_->Set(static_cast<double>(state.device_copies.bytes));
   host_memory_limit_->Set(static_cast<double>(state.host_memory_limit));
   host_memory_reserved_->Set(static_cast<double>(state.host_memory_reserved));
   call_memory_limit_->Set(static_cast<double>(state.call_memory_limit));

@@ -141,6 +141,7 @@ class Metrics : public CacheEvents {
   void OnMiss(CacheMiss reason) noexcept override;
   void OnEviction(Tier tier, CacheEviction reason) noexcept override;
   void OnPromotion(double seconds) noexcept override;
+  void OnDeviceCopy(double seconds) noexcept override;
 
   // Return the observations since the start.
   HistogramReading ReadRequests(Method method) const;
@@ -212,6 +213,9 @@ class Metrics : public CacheEvents {
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_entries_;
   std::array<prometheus::Gauge*, kCacheTierNames.size()> cache_bytes_;
   prometheus::Gauge* cache_pinned_bytes_;
+  prometheus::Gauge* device_copies_;
+  prometheus::Gauge* device_copy_bytes_;
+  prometheus::Histogram* device_copy_duration_;
   prometheus::Gauge* host_memory_limit_;
   prometheus::Gauge* host_memory_reserved_;
   prometheus::Gauge* connections_open_;

@@ -56,6 +56,7 @@ struct ServerState {
   std::vector<TenantState> tenants;  // configured ones and "other"; empty if none is configured
   TierStates cache;
   size_t pinned_bytes = 0;           // size of the pinned factors
+  TierState device_copies;           // copies of factors on other GPUs, not part of `cache`
   std::optional<StoreState> store;   // unset: the server has no store
   int64_t host_memory_limit = 0;     // host budget, in bytes
   int64_t host_memory_reserved = 0;  // reserved by jobs, factors, text and replies

@@ -24,7 +24,8 @@ class SolveHandler final : public JobHandler<CachedSolution, v1::SolveResponse, 
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(call_.mutex()) {
     v1::SolveHeader header;
     CROUT_RETURN_IF_ERROR(first.ParseHeader(&header));
-    CROUT_ASSIGN_OR_RETURN(FactorCache::Pin factor, call_.AcquireNamed(header.handle()));
+    CROUT_ASSIGN_OR_RETURN(FactorCache::Pin factor,
+                           call_.AcquireNamed(header.handle(), &FactorCache::AcquireToSolve));
     CROUT_ASSIGN_OR_RETURN(const MatrixSpec rhs, DecodeMatrix(header.rhs(), "rhs"));
     CROUT_ASSIGN_OR_RETURN(const SolveRequest request, DecodeOptions(header.options(), "options"));
     return PlanCachedSolve(call_.core().engine, std::move(factor), rhs, request);

@@ -219,8 +219,10 @@ class CallBase : public LiveCall,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t JobsAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ticket_.JobsAhead(); }
 
-  // Pins the factor that the request names.
-  absl::StatusOr<FactorCache::Pin> AcquireNamed(const std::string& handle)
+  // Pins the factor that the request names, by Acquire() or by AcquireToSolve().
+  using AcquireFactor = decltype(&FactorCache::Acquire);
+  absl::StatusOr<FactorCache::Pin> AcquireNamed(const std::string& handle,
+                                                AcquireFactor acquire = &FactorCache::Acquire)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes `copy` on a thread that may block or, if the factor is on its device, by a job. Then
   // calls `reply` with the mutex held, unless the call has ended. `copy` lives until

@@ -125,10 +125,11 @@ void CallBase::JobDequeued() {
   MoveTo(CallPhase::kWork);
 }
 
-absl::StatusOr<FactorCache::Pin> CallBase::AcquireNamed(const std::string& handle) {
+absl::StatusOr<FactorCache::Pin> CallBase::AcquireNamed(const std::string& handle,
+                                                        AcquireFactor acquire) {
   CROUT_ASSIGN_OR_RETURN(const Handle decoded, DecodeHandle(handle));
   observed_.SetHandle(handle);
-  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, core_.engine.cache.Acquire(tenant_, decoded));
+  CROUT_ASSIGN_OR_RETURN(FactorCache::Pin pin, (core_.engine.cache.*acquire)(tenant_, decoded));
   ReleaseOn(pin.slot());
   return pin;
 }

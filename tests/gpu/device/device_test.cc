@@ -2,7 +2,9 @@
 
 // Tests the CUDA device: memory, tiers, determinism and concurrent contexts.
 #include <atomic>
+#include <cstddef>
 #include <thread>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "kernels/jobs/factorize.h"
@@ -72,6 +74,25 @@ TEST_F(GpuDeviceTest, FactorsSurviveEvictionToHostMemory) {
   EXPECT_EQ(after.ipiv, before.ipiv);
   EXPECT_TRUE(SameBits(after.scales, before.scales));
   EXPECT_LT(FactorRatioOf(gpu, *factor, a), kThreshold);
+}
+
+// Copies to the second GPU and back.
+TEST_F(GpuDeviceTest, CopiesBetweenGpus) {
+  if (cuda::CountCudaDevices() < 2) GTEST_SKIP() << "one CUDA device on this machine";
+  Bench first(Gpu());
+  auto device = cuda::MakeDevice(1, cuda::Options());
+  ASSERT_TRUE(device.ok()) << device.status();
+  Bench second(**device);
+  std::vector<double> values(size_t{1} << 20);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
+  const Buffer from = first.Put(values);
+  const Buffer there = second.Allocate(from.size());
+  ASSERT_TRUE(second.ops().CopyOnDevice(from.data(), there.data(), from.size()).ok());
+  second.Wait();
+  const Buffer back = first.Allocate(from.size());
+  ASSERT_TRUE(first.ops().CopyOnDevice(there.data(), back.data(), from.size()).ok());
+  first.Wait();
+  EXPECT_EQ(first.Get<double>(back), values);
 }
 
 struct Outcome {

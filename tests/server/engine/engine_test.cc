@@ -62,6 +62,7 @@ class CountingEvents final : public JobEvents, public CacheEvents {
   void OnMiss(CacheMiss) noexcept override {}
   void OnEviction(Tier, CacheEviction) noexcept override {}
   void OnPromotion(double) noexcept override {}
+  void OnDeviceCopy(double) noexcept override {}
 
   std::atomic<int> factors = 0;
   std::atomic<int> solves = 0;

@@ -73,6 +73,9 @@ TEST(MetricsTest, SeriesExistAtZero) {
            "crout_cache_evictions_total{reason=\"pressure\",tier=\"device\"}",
            "crout_cache_promotions_total",
            "crout_cache_promotion_seconds_count",
+           "crout_cache_device_copies",
+           "crout_cache_device_copy_bytes",
+           "crout_cache_device_copy_seconds_count",
            "crout_device_memory_bytes{device=\"cuda:0\",kind=\"pool_cached\"}",
            "crout_streams{device=\"host\"}",
            "crout_streams_busy{device=\"host\"}",
@@ -178,6 +181,7 @@ TEST(MetricsTest, CountsWhatIsRecorded) {
   metrics.OnMiss(CacheMiss::kExpired);
   metrics.OnEviction(Tier::kDevice, CacheEviction::kPressure);
   metrics.OnPromotion(0.5);
+  metrics.OnDeviceCopy(0.25);
   const std::string text = metrics.Scrape();
   auto expect = [&](const char* series, double value) {
     EXPECT_THAT(SampleOf(text, series), Optional(value)) << series;
@@ -205,6 +209,7 @@ TEST(MetricsTest, CountsWhatIsRecorded) {
   expect("crout_cache_evictions_total{reason=\"pressure\",tier=\"device\"}", 1);
   expect("crout_cache_promotions_total", 1);
   expect("crout_cache_promotion_seconds_sum", 0.5);
+  expect("crout_cache_device_copy_seconds_sum", 0.25);
 }
 
 TEST(MetricsTest, UploadsCountWhileTheyLive) {

@@ -21,7 +21,8 @@ constexpr std::chrono::seconds kLimit{60};
 
 class PlacementTest : public RpcTest {
  protected:
-  void Start(double slowness = 1) {
+  // `slow_solvers` are those of the second device.
+  void Start(double slowness = 1, const std::vector<std::string>& slow_solvers = {}) {
     Config config = SmallConfig();
     config.pool.device_budget_bytes = size_t{480} << 20;
     config.pool.host_budget_bytes = size_t{480} << 20;
@@ -31,6 +32,7 @@ class PlacementTest : public RpcTest {
     FakeDeviceOptions second = first;
     second.name = "cuda:1";
     second.slowness = slowness;
+    second.slow_solvers = slow_solvers;
     StartServers({first, second}, config);
   }
 
@@ -150,6 +152,48 @@ TEST_F(PlacementTest, UploadsInFlightAreSpreadBySpeed) {
   EXPECT_EQ(ExpectedOn(1), 4);
   uploads.clear();
   WaitUntil([&] { return ExpectedOn(0) + ExpectedOn(1) == 0; }, "the uploads to be gone");
+}
+
+// By its own costs, the second device would choose another solver than the first.
+TEST_F(PlacementTest, AHotFactorIsSolvedOnAnIdleDeviceWithTheSameBits) {
+  Start(/*slowness=*/1, /*slow_solvers=*/{"getrs", "trsm"});
+  const v1::Factor own = FactorOn("cuda:1", kLarge);
+  Solved by_own_costs;
+  EXPECT_TRUE(Solve(own.handle(), std::vector<double>(kLarge, 1.0), &by_own_costs).ok());
+  const v1::Factor factor = FactorOn("cuda:0", kLarge);
+  Idle();
+  // The predicted seconds of a queued job do not decrease while it waits.
+  device(0).factor_gate().Close();
+  std::vector<std::unique_ptr<Upload>> jobs;
+  for (int i = 0; i < 2; ++i) {
+    jobs.push_back(std::make_unique<Upload>(*this, Header("cuda:0", kLarge)));
+    jobs.back()->Send(Bytes(Matrix(kLarge)));
+  }
+  const DeviceScheduler& scheduler = *core().engine.devices.slots()[0]->scheduler;
+  WaitUntil([&] { return scheduler.load().queue_depth == 1; }, "a job to wait");
+  std::vector<double> b(kLarge);
+  for (int64_t i = 0; i < kLarge; ++i) b[i] = 1.0 / static_cast<double>(i + 3);
+  std::vector<Solved> waited(2);
+  std::vector<std::thread> solves;
+  for (Solved& solved : waited) {
+    solves.emplace_back([&] { EXPECT_TRUE(Solve(factor.handle(), b, &solved).ok()); });
+  }
+  WaitUntil([&] { return core().engine.cache.copies().entries == 1; }, "a copy of the factor");
+  Solved spread;
+  EXPECT_TRUE(Solve(factor.handle(), b, &spread).ok());
+  EXPECT_EQ(spread.result.device(), "cuda:1");
+  device(0).factor_gate().Open();
+  for (std::thread& solve : solves) solve.join();
+  for (const Solved& solved : waited) {
+    EXPECT_EQ(solved.result.device(), "cuda:0");
+    EXPECT_EQ(solved.result.solver(), spread.result.solver());
+    EXPECT_NE(solved.result.solver(), by_own_costs.result.solver());
+    EXPECT_EQ(solved.x, spread.x);
+  }
+  for (auto& job : jobs) EXPECT_TRUE(job->Finish().ok());
+  EXPECT_TRUE(Release(factor.handle()).ok());
+  components().Housekeep();
+  EXPECT_EQ(core().engine.cache.copies().entries, 0);
 }
 
 TEST_F(PlacementTest, AnAlgorithmRunsOnADeviceThatHasIt) {

@@ -59,11 +59,14 @@ class GatedAlgorithm final : public LuAlgorithm {
 
 class GatedSolver final : public TriangularSolver {
  public:
-  GatedSolver(const TriangularSolver& inner, Gate& gate) : inner_(inner), gate_(gate) {}
+  GatedSolver(const TriangularSolver& inner, Gate& gate, const FakeDeviceOptions& options)
+      : inner_(inner),
+        gate_(gate),
+        slowness_(std::ranges::count(options.slow_solvers, inner.name()) > 0 ? 1000 : 1) {}
 
   const MethodTraits& traits() const override { return inner_.traits(); }
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
-    return inner_.PredictSeconds(dtype, n, nrhs);
+    return slowness_ * inner_.PredictSeconds(dtype, n, nrhs);
   }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
     return inner_.WorkspaceBytes(dtype, n, nrhs);
@@ -85,6 +88,7 @@ class GatedSolver final : public TriangularSolver {
  private:
   const TriangularSolver& inner_;
   Gate& gate_;
+  const double slowness_;
 };
 
 class GatedReducer final : public EchelonReducer {
@@ -256,7 +260,7 @@ FakeDevice::FakeDevice(const FakeDeviceOptions& options)
         std::make_unique<GatedAlgorithm>(*algorithm, factor_gate_, options));
   }
   for (const auto& solver : host_->solvers()) {
-    catalogue_.solvers.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_));
+    catalogue_.solvers.push_back(std::make_unique<GatedSolver>(*solver, solve_gate_, options));
   }
   if (options.prepares) {
     catalogue_.solvers.push_back(

@@ -32,7 +32,8 @@ struct FakeDeviceOptions {
   bool prepares = false;        // also registers a PreparingSolver
   double prepared_error = 0;    // relative error that the PreparingSolver adds to the last unknown
   double slowness = 1;          // predicted factorization time, divided by the host's prediction
-  int64_t stalls_at = 0;        // a factorization stands still after these columns; 0: never
+  std::vector<std::string> slow_solvers = {};  // predicted solve time: a thousand times the host's
+  int64_t stalls_at = 0;  // a factorization stands still after these columns; 0: never
   std::function<void(Catalogue&)> register_more = nullptr;  // adds the test's methods
 };
 
