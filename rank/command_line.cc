@@ -12,11 +12,6 @@
 namespace crout::rank {
 namespace {
 
-bool ParseCount(std::string_view text, int* count) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *count);
-  return error == std::errc() && end == text.data() + text.size() && *count >= 1;
-}
-
 // The text options of agents and ranks, and the files among them.
 struct Flag {
   std::string_view name;
@@ -44,6 +39,11 @@ bool ParseText(std::span<const Flag> flags, std::string_view argument, CommandLi
 
 }  // namespace
 
+bool ParseCount(std::string_view text, int least, int* count) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *count);
+  return error == std::errc() && end == text.data() + text.size() && *count >= least;
+}
+
 std::optional<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
   CommandLine line;
   const std::pair<std::string_view, int*> counts[] = {{"--ranks=", &line.ranks},
@@ -54,7 +54,7 @@ std::optional<CommandLine> ParseCommandLine(const std::vector<std::string>& argu
     known =
         known || ParseText(kRankFlags, argument, &line) || ParseText(kAgentFlags, argument, &line);
     for (const auto& [flag, value] : counts) {
-      if (argument.starts_with(flag)) known = ParseCount(argument.substr(flag.size()), value);
+      if (argument.starts_with(flag)) known = ParseCount(argument.substr(flag.size()), 1, value);
     }
     if (!known) return std::nullopt;
   }

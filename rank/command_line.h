@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace crout::rank {
@@ -25,6 +26,9 @@ struct CommandLine {
 
 // Returns nothing if an option is unknown or malformed, or --join is absent.
 std::optional<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
+
+// Returns true, and the number, if `text` is a whole number of at least `least`.
+bool ParseCount(std::string_view text, int least, int* count);
 
 // Returns the arguments with which a rank on the machine of the agent `line` joins the daemon.
 std::vector<std::string> RankArguments(const CommandLine& line);

@@ -4,6 +4,7 @@
 #ifndef CROUT_RANK_GRID_CONTEXT_H_
 #define CROUT_RANK_GRID_CONTEXT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 
@@ -41,6 +42,25 @@ class GridContext {
   // without waiting, and MPI goes on with a send only inside its calls: the receiver would wait for
   // a rank that waits for its next job.
   void FinishSends() const { Cblacs_barrier(context_, "All"); }
+
+  // Returns the least of the values of all ranks, at least 0, which call it together.
+  int Least(int value) const {
+    constexpr int kNoPositions = -1;
+    constexpr int kToAll = -1;
+    Cigamn2d(context_, "All", " ", 1, 1, &value, 1, nullptr, nullptr, kNoPositions, kToAll, kToAll);
+    return value;
+  }
+
+  // Copies `bytes` bytes, a multiple of the size of an int, from rank 0 to all others.
+  void SendToAll(void* data, size_t bytes) const {
+    const int count = static_cast<int>(bytes / sizeof(int));
+    auto* const numbers = static_cast<int*>(data);
+    if (rank_ == 0) {
+      Cigebs2d(context_, "All", " ", count, 1, numbers, count);
+    } else {
+      Cigebr2d(context_, "All", " ", count, 1, numbers, count, 0, 0);
+    }
+  }
 
  private:
   int rank_ = 0;

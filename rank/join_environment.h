@@ -9,6 +9,10 @@ namespace crout::rank {
 // Environment variable with the secret of the formation. A command line would show it to all users.
 inline constexpr char kTokenVariable[] = "CROUT_RANK_TOKEN";
 
+// Environment variable with the ordinals of the ranks' GPUs, separated by commas. Empty: the ranks
+// use none.
+inline constexpr char kGpusVariable[] = "CROUT_RANK_GPUS";
+
 // Environment variables that an agent sets for its processes: arguments, a line each, which the
 // ranks read instead of theirs; and the path of the socket to which kRelayOption sends.
 inline constexpr char kArgumentsVariable[] = "CROUT_RANK_ARGUMENTS";

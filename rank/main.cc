@@ -54,6 +54,23 @@ v1::GroupMessage AwaitMessage(RankStream& stream) {
   }
 }
 
+// Returns the GPU of this rank; nothing if the ranks have none.
+std::optional<int> GpuOf(const GridContext& grid) {
+  const char* const variable = std::getenv(kGpusVariable);
+  if (variable == nullptr || *variable == '\0') return std::nullopt;
+  std::istringstream ordinals(variable);
+  std::string ordinal;
+  int gpu = 0;
+  for (int i = 0; i <= grid.rank(); ++i) {
+    std::getline(ordinals, ordinal, ',');
+    if (!ParseCount(ordinal, 0, &gpu)) {
+      throw std::runtime_error(std::string(kGpusVariable) + "=" + variable +
+                               " has no GPU for rank " + std::to_string(grid.rank()));
+    }
+  }
+  return gpu;
+}
+
 [[noreturn]] void RunRank(const CommandLine& line, const std::string& token) {
   const GridContext grid;
   v1::RankMessage first;
@@ -63,8 +80,9 @@ v1::GroupMessage AwaitMessage(RankStream& stream) {
   hello.set_rank(grid.rank());
   hello.set_ranks(grid.ranks());
   hello.set_pid(getpid());
-  Worker worker(grid);
+  Worker worker(grid, GpuOf(grid));
   for (const std::string& method : worker.methods()) hello.add_methods(method);
+  hello.set_gpu_bytes(worker.GpuBytes());
   Connection connection(line);
   RankStream stream(connection, &v1::RankService::Stub::Join, first,
                     [](const grpc::Status& status) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "crout/rank/v1/rank_service.pb.h"
+#include "rank/layout.h"
 
 namespace crout::rank {
 
@@ -58,6 +59,7 @@ inline v1::Part ArrayPart(const v1::Range& range, int64_t element_bytes, int64_t
   part.set_ld(count);
   part.set_grid_rows(1);
   part.set_grid_cols(1);
+  part.set_block(kBlock);
   return part;
 }
 
@@ -78,6 +80,7 @@ inline v1::Part MatrixPart(const v1::Matrix& matrix, int64_t element_bytes) {
   part.set_ld(matrix.ld());
   part.set_grid_rows(1);
   part.set_grid_cols(1);
+  part.set_block(kBlock);
   return part;
 }
 

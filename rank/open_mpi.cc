@@ -27,9 +27,11 @@ void Append(const Arguments& more, Arguments* arguments) {
   arguments->insert(arguments->end(), more.begin(), more.end());
 }
 
-// The system places the ranks, which may outnumber the cores and then yield them.
+// The system places the ranks, which may outnumber the cores and then yield them. mpirun's report
+// of a rank that has ended would hide the rank's own message at the end of the output.
 Arguments Mpirun(int ranks) {
   return {CROUT_MPIRUN,
+          "-q",
           "-n",
           std::to_string(ranks),
           "--oversubscribe",

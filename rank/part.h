@@ -34,7 +34,7 @@ class PartRanges {
         !within(part.cols(), 1, kMost) || !within(part.ld(), part.rows(), most_rows) ||
         !within(part.grid_rows(), 1, kMost) || !within(part.grid_cols(), 1, kMost) ||
         !within(part.grid_row(), 0, part.grid_rows() - 1) ||
-        !within(part.grid_col(), 0, part.grid_cols() - 1)) {
+        !within(part.grid_col(), 0, part.grid_cols() - 1) || !within(part.block(), 1, kMost)) {
       return std::nullopt;
     }
     uint64_t bytes = 0;
@@ -74,32 +74,29 @@ class PartRanges {
   // The rows or columns of one process, when blocks are dealt out in turn.
   class Lines {
    public:
-    Lines(int64_t count, int process, int processes)
-        : count_(count), process_(process), processes_(processes) {
+    Lines(int64_t count, int process, int processes, int64_t block)
+        : count_(count), process_(process), processes_(processes), block_(block) {
       Restart();
     }
     int64_t index() const { return index_; }
     bool AtEnd() const { return index_ >= count_; }
-    void Restart() { index_ = processes_ == 1 ? 0 : process_ * kBlock; }
+    void Restart() { index_ = processes_ == 1 ? 0 : process_ * block_; }
     // Lines up to the end of the block. One process has all lines.
     int64_t RunLength() const {
       if (processes_ == 1) return count_ - index_;
-      return std::min(kBlock - index_ % kBlock, count_ - index_);
+      return std::min(block_ - index_ % block_, count_ - index_);
     }
     void Advance(int64_t lines) {
       index_ += lines;
-      if (processes_ > 1 && index_ % kBlock == 0) index_ += kBlock * (processes_ - 1);
+      if (processes_ > 1 && index_ % block_ == 0) index_ += block_ * (processes_ - 1);
     }
-    int64_t Count() const {
-      const int64_t round = kBlock * processes_;
-      const int64_t rest = count_ % round - process_ * kBlock;
-      return count_ / round * kBlock + std::clamp<int64_t>(rest, 0, kBlock);
-    }
+    int64_t Count() const { return Local(count_, process_, processes_, block_); }
 
    private:
     int64_t count_;
     int64_t process_;
     int64_t processes_;
+    int64_t block_;
     int64_t index_ = 0;
   };
 
@@ -107,8 +104,8 @@ class PartRanges {
       : base_(part.range().offset()),
         size_(part.element_bytes()),
         ld_(part.ld()),
-        rows_(part.rows(), part.grid_row(), part.grid_rows()),
-        cols_(part.cols(), part.grid_col(), part.grid_cols()) {}
+        rows_(part.rows(), part.grid_row(), part.grid_rows(), part.block()),
+        cols_(part.cols(), part.grid_col(), part.grid_cols(), part.block()) {}
 
   uint64_t base_;
   uint64_t size_;

@@ -13,6 +13,12 @@ void Cblacs_set(int context, int what, const int* value);
 void Cblacs_gridinit(int* context, const char* order, int rows, int cols);
 void Cblacs_gridinfo(int context, int* rows, int* cols, int* row, int* col);
 void Cblacs_barrier(int context, const char* scope);
+void Cigamn2d(int context, const char* scope, const char* topology, int rows, int cols, int* a,
+              int lda, int* rows_of, int* cols_of, int ld_positions, int row, int col);
+void Cigebs2d(int context, const char* scope, const char* topology, int rows, int cols, int* a,
+              int lda);
+void Cigebr2d(int context, const char* scope, const char* topology, int rows, int cols, int* a,
+              int lda, int row, int col);
 
 int numroc_(const int* n, const int* block, const int* process, const int* source,
             const int* processes);

@@ -150,7 +150,10 @@ class ScalapackEngine final : public Engine {
   explicit ScalapackEngine(const GridContext& grid) : grid_(grid) {}
 
   std::string method() const override { return "scalapack"; }
-  bool Accepts(const v1::Job& job) const override { return job.has_factor() || job.has_solve(); }
+  bool Accepts(const v1::Job& job) const override {
+    return (job.has_factor() && !job.factor().on_gpus()) ||
+           (job.has_solve() && !job.solve().on_gpus());
+  }
 
   void Run(GroupMemory& memory, const v1::Job& job, v1::Result* result) override {
     if (job.has_factor()) {

@@ -5,14 +5,22 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "rank/cusolvermp_engine.h"
 #include "rank/mumps_engine.h"
 #include "rank/scalapack_engine.h"
 
 namespace crout::rank {
 
-Worker::Worker(const GridContext& grid) {
+Worker::Worker(const GridContext& grid, std::optional<int> gpu) {
   engines_.push_back(MakeScalapackEngine(grid));
   if (kHasMumps) engines_.push_back(MakeMumpsEngine(grid));
+  if (gpu) engines_.push_back(MakeCusolvermpEngine(grid, *gpu));
+}
+
+uint64_t Worker::GpuBytes() const {
+  uint64_t bytes = 0;
+  for (const auto& engine : engines_) bytes += engine->GpuBytes();
+  return bytes;
 }
 
 std::vector<std::string> Worker::methods() const {
@@ -34,6 +42,12 @@ v1::Result Worker::Run(GroupMemory& memory, const v1::Job& job) {
       (*engine)->Run(memory, job, &result);
     } catch (const std::invalid_argument& error) {
       result.set_error(error.what());
+    } catch (const OutOfMemory& error) {
+      result.set_error(error.what());
+      result.set_error_kind(v1::ERROR_KIND_MEMORY);
+    } catch (const LibraryFailure& error) {
+      result.set_error(error.what());
+      result.set_error_kind(v1::ERROR_KIND_LIBRARY);
     }
   }
   memory.End();

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,14 @@ namespace crout::rank {
 // All ranks call the same functions in the same order, with the same arguments.
 class Worker {
  public:
-  // `grid` must outlive the worker.
-  explicit Worker(const GridContext& grid);
+  // `gpu`: ordinal of this rank's GPU; nothing if the ranks have none. `grid` must outlive the
+  // worker. Throws std::runtime_error if the GPU cannot be used.
+  Worker(const GridContext& grid, std::optional<int> gpu);
 
   // Names of the methods that this build has.
   std::vector<std::string> methods() const;
+  // Free memory of the GPU; 0 without a GPU.
+  uint64_t GpuBytes() const;
   // Runs `job` on the matrices in `memory`. Returns the result with an error if a field is out of
   // range, before the ranks exchange any message: then all ranks return an error.
   v1::Result Run(GroupMemory& memory, const v1::Job& job);

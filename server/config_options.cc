@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,6 +38,19 @@ bool IsDevice(absl::string_view name) {
   absl::ConsumePrefix(&name, "cuda:");  // "cuda:0,1" arrives as "cuda:0" and "1"
   int ordinal = 0;
   return absl::SimpleAtoi(name, &ordinal) && ordinal >= 0;
+}
+
+// Rejoins the ordinals of "big=cuda:0,1", which arrives as "big=cuda:0" and "1".
+std::vector<std::string> JoinOrdinals(const std::vector<std::string>& texts) {
+  std::vector<std::string> joined;
+  for (const std::string& text : texts) {
+    if (joined.empty() || absl::StrContains(text, '=')) {
+      joined.push_back(text);
+    } else {
+      absl::StrAppend(&joined.back(), ",", text);
+    }
+  }
+  return joined;
 }
 
 // Adds options that can also come from the environment and the configuration file.
@@ -78,7 +92,7 @@ class Options {
   CLI::Option* AddGroups(std::vector<GroupSpec>& groups) {
     const auto set = [&groups](const std::vector<std::string>& texts) {
       groups.clear();
-      for (const std::string& text : texts) {
+      for (const std::string& text : JoinOrdinals(texts)) {
         absl::StatusOr<GroupSpec> group = ParseGroup(text);
         if (!group.ok())
           throw CLI::ValidationError("--group", std::string(group.status().message()));
@@ -95,6 +109,7 @@ class Options {
             "--group", set,
             "Groups of processes that factor large matrices together, separated by commas: "
             "NAME=host:RANKS starts RANKS processes on this machine as the device group:NAME. "
+            "NAME=cuda:0,1 starts one for each of these GPUs, which are then no separate devices. "
             "NAME=join:RANKS@HOST:PORT listens for crout-rank --join on other machines "
             "[default: none]")
         ->envname(EnvironmentName("group"))

@@ -3,6 +3,8 @@
 #include "server/devices.h"
 
 #include <algorithm>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -49,23 +51,37 @@ std::string NoGpuReason() {
 #endif
 }
 
+// Returns the GPUs of groups, which are no separate devices.
+absl::StatusOr<std::set<int>> GroupedGpus(std::span<const GroupSpec> groups) {
+  std::set<int> gpus;
+  for (const GroupSpec& group : groups) {
+    for (const int gpu : group.gpus) {
+      if (gpus.insert(gpu).second) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--group: cuda:", gpu, " is in two groups. Name it in one of them"));
+    }
+  }
+  return gpus;
+}
+
 absl::Status NoGpu(std::string_view name) {
   return absl::NotFoundError(
       absl::StrCat("--devices=", ToAbsl(name), ": no usable GPU: ", NoGpuReason()));
 }
 
-absl::Status Select(std::string_view name, int gpu_count, Selection* selection) {
+absl::Status Select(std::string_view name, int gpu_count, const std::set<int>& grouped,
+                    Selection* selection) {
   int ordinal = 0;
   absl::string_view number = ToAbsl(name);
   if (name == "host") {
     selection->host = true;
   } else if (name == "auto" || name == "cuda") {
-    for (int i = 0; i < gpu_count; ++i) selection->AddGpu(i);
-    if (gpu_count == 0 && name == "cuda") return NoGpu(name);
-    if (gpu_count == 0) {
-      Log(LogLevel::kInfo, "gpu_not_found", {{"reason", NoGpuReason()}});
-      selection->host = true;
+    for (int i = 0; i < gpu_count; ++i) {
+      if (!grouped.contains(i)) selection->AddGpu(i);
     }
+    if (gpu_count == 0 && name == "cuda") return NoGpu(name);
+    if (gpu_count == 0) Log(LogLevel::kInfo, "gpu_not_found", {{"reason", NoGpuReason()}});
+    if (name == "auto" && selection->gpus.empty()) selection->host = true;
   } else if (absl::SimpleAtoi(number, &ordinal) ||  // "cuda:0,1" arrives as "cuda:0" and "1"
              (absl::ConsumePrefix(&number, "cuda:") && absl::SimpleAtoi(number, &ordinal))) {
     if (gpu_count == 0) return NoGpu(name);
@@ -73,6 +89,12 @@ absl::Status Select(std::string_view name, int gpu_count, Selection* selection) 
       return absl::NotFoundError(absl::StrCat("--devices=", ToAbsl(name), ": this machine has ",
                                               gpu_count,
                                               " usable GPUs (cuda:0 to cuda:", gpu_count - 1, ")"));
+    }
+    if (grouped.contains(ordinal)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cuda:", ordinal,
+                       " is in --devices and in --group. The processes of a group need their GPUs "
+                       "alone; remove it from one of them"));
     }
     selection->AddGpu(ordinal);
   } else {
@@ -128,9 +150,10 @@ absl::Status AddOutOfCoreDevices(size_t gpu_bytes, std::shared_ptr<host::Executo
 
 absl::StatusOr<std::vector<std::shared_ptr<Device>>> OpenDevices(const Config& config) {
   Selection selection;
+  CROUT_ASSIGN_OR_RETURN(const std::set<int> grouped, GroupedGpus(config.groups));
   const int gpu_count = CountGpus();
   for (const std::string& name : config.devices) {
-    CROUT_RETURN_IF_ERROR(Select(name, gpu_count, &selection));
+    CROUT_RETURN_IF_ERROR(Select(name, gpu_count, grouped, &selection));
   }
   const bool out_of_core = config.pool.out_of_core_bytes > 0;
   std::vector<std::shared_ptr<Device>> devices;

@@ -32,7 +32,7 @@ class BlockSource {
 
 // Rounds requests up to BlockBytes(), with one free list per size. If the source fails, the
 // resource returns all cached blocks to it and tries once more. Thread-safe.
-class CachingResource final : public MemoryResource {
+class CachingResource : public MemoryResource {
  public:
   struct Stats {
     size_t bytes_in_use = 0;  // allocated blocks, rounded up

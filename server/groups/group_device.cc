@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/costs/trial_problem.h"
 #include "kernels/host/device/cost_model.h"
 #include "kernels/host/device/host_context.h"
@@ -13,6 +14,8 @@
 #include "kernels/memory/caching_resource.h"
 #include "kernels/util/helper_program.h"
 #include "kernels/util/status_macros.h"
+#include "server/groups/cusolvermp.h"
+#include "server/groups/gpu_copies.h"
 #include "server/groups/mumps.h"
 #include "server/groups/scalapack.h"
 #include "server/groups/shared_arena.h"
@@ -40,6 +43,25 @@ class ArenaBlocks final : public BlockSource {
   SharedArena& arena_;
 };
 
+// Lets the ranks forget the factors in memory that is freed.
+class GroupMemory final : public CachingResource {
+ public:
+  GroupMemory(SharedArena& arena, RankGroup& group, GpuCopies& copies)
+      : CachingResource(std::make_unique<ArenaBlocks>(arena), kCachedBytes),
+        group_(group),
+        copies_(copies) {}
+
+ protected:
+  void DoDeallocate(void* data, size_t bytes) override {
+    for (const uint64_t factor : copies_.Remove(data, bytes)) group_.Forget(factor);
+    CachingResource::DoDeallocate(data, bytes);
+  }
+
+ private:
+  RankGroup& group_;
+  GpuCopies& copies_;
+};
+
 class HostGroupDevice final : public GroupDevice {
  public:
   HostGroupDevice(const DeviceInfo& info, std::shared_ptr<host::Executor> executor,
@@ -47,10 +69,13 @@ class HostGroupDevice final : public GroupDevice {
       : info_(info),
         executor_(std::move(executor)),
         arena_(std::move(arena)),
-        memory_(std::make_unique<ArenaBlocks>(*arena_), kCachedBytes),
-        group_(std::move(group)) {
+        group_(std::move(group)),
+        memory_(*arena_, *group_, copies_) {
     AddScalapack(*group_, *arena_, speed_, catalogue_);
     AddMumps(*group_, *arena_, speed_, catalogue_);
+    if (group_->HasMethod("cusolvermp")) {
+      AddCusolvermp(*group_, *arena_, copies_, *executor_, catalogue_);
+    }
   }
 
   // Times a factorization, after one that starts the ranks' libraries.
@@ -91,11 +116,19 @@ class HostGroupDevice final : public GroupDevice {
   const DeviceInfo info_;
   const std::shared_ptr<host::Executor> executor_;
   const std::unique_ptr<SharedArena> arena_;
-  CachingResource memory_;
   const std::unique_ptr<RankGroup> group_;
+  GpuCopies copies_;
+  GroupMemory memory_;
   GroupSpeed speed_;
   Catalogue catalogue_;
 };
+
+std::string Describe(const GroupSpec& spec) {
+  if (!spec.join.empty()) return absl::StrCat(spec.ranks, " ranks on machines that join");
+  const std::string ranks = absl::StrCat(spec.ranks, " ranks on ", host::ProcessorName());
+  if (spec.gpus.empty()) return ranks;
+  return absl::StrCat(ranks, " with the GPUs ", absl::StrJoin(spec.gpus, ", "));
+}
 
 }  // namespace
 
@@ -116,16 +149,14 @@ absl::StatusOr<std::unique_ptr<GroupDevice>> MakeGroupDevice(
   CROUT_ASSIGN_OR_RETURN(std::unique_ptr<SharedArena> arena,
                          SharedArena::Create(kArenaShare * host::SystemMemoryBytes()));
   CROUT_ASSIGN_OR_RETURN(std::unique_ptr<RankGroup> group, RankGroup::Start(options, *arena));
-  const DeviceInfo info = {
-      .kind = DeviceKind::kHost,
-      .name = absl::StrCat("group:", spec.name),
-      .description = joined ? absl::StrCat(spec.ranks, " ranks on machines that join")
-                            : absl::StrCat(spec.ranks, " ranks on ", host::ProcessorName()),
-      .memory_bytes = host::SystemMemoryBytes(),
-      .parallelism = 1,
-      .types = kAllTypes,
-      .has_sparse_ops = true,
-      .ranks = spec.ranks};
+  const DeviceInfo info = {.kind = DeviceKind::kHost,
+                           .name = absl::StrCat("group:", spec.name),
+                           .description = Describe(spec),
+                           .memory_bytes = host::SystemMemoryBytes(),
+                           .parallelism = 1,
+                           .types = kAllTypes,
+                           .has_sparse_ops = true,
+                           .ranks = spec.ranks};
   auto device = std::make_unique<HostGroupDevice>(info, std::move(executor), std::move(arena),
                                                   std::move(group));
   if (joined) {

@@ -2,10 +2,7 @@
 
 #include "server/groups/rank_group.h"
 
-#include <poll.h>
-#include <signal.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +22,7 @@
 #include "server/engine/error.h"
 #include "server/groups/local_ranks.h"
 #include "server/groups/machines.h"
+#include "server/groups/process_file.h"
 #include "server/groups/rank_folder.h"
 #include "server/net/listen_address.h"
 #include "server/observability/log/log.h"
@@ -62,25 +60,6 @@ absl::StatusOr<std::string> NewToken() {
     return absl::UnavailableError("the system has no random bytes");
   }
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
-}
-
-// glibc has functions for these calls from version 2.36 on.
-OwnedFile OpenProcess(pid_t pid) {
-  return OwnedFile(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-}
-// The process may have ended.
-void Kill(const OwnedFile& process) {
-  syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
-}
-
-// Waits until the process has ended.
-void AwaitEnd(const OwnedFile& process, std::chrono::steady_clock::time_point deadline) {
-  pollfd ended{process.get(), POLLIN, 0};
-  int result = 0;
-  do {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - SteadyNow());
-    result = poll(&ended, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
-  } while (result < 0 && errno == EINTR);
 }
 
 std::string Describe(size_t rank, pid_t pid) {
@@ -130,6 +109,7 @@ absl::Status RankGroup::Listen() {
                                                       .ranks = options_.spec.ranks,
                                                       .threads = options_.threads,
                                                       .memory = arena_.file(),
+                                                      .gpus = options_.spec.gpus,
                                                       .token = {}});
   const std::string address = absl::StrCat("unix:", ranks->socket());
   launcher_ = std::move(ranks);
@@ -169,6 +149,11 @@ void RankGroup::Forget(uint64_t factor) {
   }
 }
 
+uint64_t RankGroup::GpuBytes() {
+  MutexLock lock(&mutex_);
+  return gpu_bytes_;
+}
+
 int64_t RankGroup::formations() {
   MutexLock lock(&mutex_);
   return formations_;
@@ -206,6 +191,7 @@ absl::Status RankGroup::Joined(std::shared_ptr<RankStream> stream, const Hello& 
         absl::StrCat("process ", hello.pid(), " cannot be opened: ", std::strerror(errno)));
   }
   member.last_heard = SteadyNow();
+  member.gpu_bytes = hello.gpu_bytes();
   methods_.assign(hello.methods().begin(), hello.methods().end());
   GroupMessage message;
   message.mutable_welcome()->set_memory_bytes(joined_by_machines() ? 0 : arena_.size());
@@ -221,6 +207,10 @@ void RankGroup::Received(const RankStream& stream, const RankMessage& message) {
   if (member == nullptr) return;
   member->last_heard = SteadyNow();
   if (!message.has_result() || message.result().job() != job_id_) return;
+  if (message.result().error_kind() == rank::v1::ERROR_KIND_LIBRARY) {
+    return Lose(absl::StrCat(Describe(member - members_.data(), member->pid), ": ",
+                             message.result().error()));
+  }
   member->result = message.result();
   if (AllAnswered()) changed_.SignalAll();
 }
@@ -326,9 +316,12 @@ absl::StatusOr<Result> RankGroup::AwaitResults(double predicted_seconds, StopReq
     changed_.WaitUntil(&mutex_, now + kStopPoll);
   }
   for (const Member& member : members_) {
-    if (!member.result->error().empty()) {
-      return absl::InternalError(absl::StrCat(name_, " refused a job: ", member.result->error()));
+    const std::string& error = member.result->error();
+    if (error.empty()) continue;
+    if (member.result->error_kind() == rank::v1::ERROR_KIND_MEMORY) {
+      return absl::ResourceExhaustedError(absl::StrCat(name_, ": ", error));
     }
+    return absl::InternalError(absl::StrCat(name_, " refused a job: ", error));
   }
   return *members_.front().result;
 }
@@ -356,6 +349,7 @@ void RankGroup::AwaitMachines() {
 void RankGroup::Form() {
   AwaitMachines();
   const Clock::time_point start = SteadyNow();
+  const seconds limit = options_.spec.gpus.empty() ? kFormation : kGpuFormation;
   absl::StatusOr<std::string> token = NewToken();
   {
     MutexLock lock(&mutex_);
@@ -371,8 +365,8 @@ void RankGroup::Form() {
     const Clock::time_point now = SteadyNow();
     if (const std::string failure = launcher_->Failure(); !failure.empty()) {
       Lose(failure);
-    } else if (now - start >= kFormation) {
-      Lose(absl::StrCat("the ranks did not join within ", kFormation.count(),
+    } else if (now - start >= limit) {
+      Lose(absl::StrCat("the ranks did not join within ", limit.count(),
                         " s: ", launcher_->Output()));
     } else {
       changed_.WaitUntil(&mutex_, now + kFormPeriod);
@@ -382,6 +376,7 @@ void RankGroup::Form() {
   launcher_->Formed();
   formed_ = true;
   ++formations_;
+  gpu_bytes_ = std::ranges::min_element(members_, {}, &Member::gpu_bytes)->gpu_bytes;
   changed_.SignalAll();
   Log(LogLevel::kInfo, "group_formed",
       {{"device", name_},

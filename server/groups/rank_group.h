@@ -49,6 +49,8 @@ class RankGroup final : private RankEvents {
   static constexpr std::chrono::seconds kSilence{5};
   // Most time from the start of the processes until all ranks have joined.
   static constexpr std::chrono::seconds kFormation{20};
+  // The same with GPUs, whose libraries are large.
+  static constexpr std::chrono::seconds kGpuFormation{60};
 
   // Starts the ranks and waits until all have joined. UNAVAILABLE, with the output of the ranks, if
   // they do not. If machines join, listens for them and returns: they may join later. `arena` must
@@ -66,11 +68,15 @@ class RankGroup final : private RankEvents {
   // Returns true if crout-rank was built with the method. Machines that join must have all methods.
   bool HasMethod(absl::string_view name);
 
+  // Least free memory of the ranks' GPUs when the group formed last; 0 without GPUs.
+  uint64_t GpuBytes();
+
   // Runs the job on all ranks, after other calls' jobs, and returns the result of rank 0. Waits for
   // a group that is forming.
   //
-  // UNAVAILABLE (reason GROUP_LOST, with a retry delay): a rank was lost. INTERNAL: the ranks
-  // refused the job. CANCELLED: `stop` returned true; a job that does not end within a second is
+  // UNAVAILABLE (reason GROUP_LOST, with a retry delay): a rank was lost, or a library failed in
+  // it. RESOURCE_EXHAUSTED: the job needs more memory of GPUs. INTERNAL: the ranks refused the job.
+  // CANCELLED: `stop` returned true; a job that does not end within a second is
   // killed with its ranks. When it returns, no rank uses the memory of the job.
   absl::StatusOr<rank::v1::Result> Run(rank::v1::Job job, double predicted_seconds,
                                        StopRequested stop);
@@ -93,6 +99,7 @@ class RankGroup final : private RankEvents {
     OwnedFile process;  // a pidfd; none on other machines
     Clock::time_point last_heard;
     std::optional<rank::v1::Result> result;  // answer to the job `job_id_`
+    uint64_t gpu_bytes = 0;
   };
 
   RankGroup(const RankGroupOptions& options, const SharedArena& arena);
@@ -149,6 +156,7 @@ class RankGroup final : private RankEvents {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool formed_ ABSL_GUARDED_BY(mutex_) = false;  // until its ranks have ended
   int64_t formations_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t gpu_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string token_ ABSL_GUARDED_BY(mutex_);  // required to join now; empty: no rank may join
   std::string loss_ ABSL_GUARDED_BY(mutex_);   // why it must end; empty: it may go on
   std::string last_loss_ ABSL_GUARDED_BY(mutex_);

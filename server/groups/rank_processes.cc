@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/util/status_macros.h"
 #include "rank/join_environment.h"
 
@@ -90,6 +91,7 @@ absl::StatusOr<std::unique_ptr<RankProcesses>> RankProcesses::Start(const RankFo
                                               absl::StrCat("--join=unix:", folder.socket())};
   const std::vector<std::string> environment = EnvironmentWith(
       {absl::StrCat(rank::kTokenVariable, "=", start.token),
+       absl::StrCat(rank::kGpusVariable, "=", absl::StrJoin(start.gpus, ",")),
        absl::StrCat("OMP_NUM_THREADS=", start.threads), absl::StrCat("TMPDIR=", files)});
   pid_t pid = 0;
   const int error = Spawn(arguments, environment, folder.log(), start.memory, &pid);

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/groups/rank_folder.h"
@@ -17,8 +18,9 @@ namespace crout {
 struct RankStart {
   std::string program;  // path of crout-rank
   int ranks = 1;
-  int threads = 1;  // cores of each rank
-  int memory = -1;  // descriptor of the group's shared memory
+  int threads = 1;        // cores of each rank
+  int memory = -1;        // descriptor of the group's shared memory
+  std::vector<int> gpus;  // ordinal of each rank's GPU; empty: the ranks use none
   std::string token;
 };
 

@@ -156,6 +156,8 @@ TEST(NamesTest, AreThoseOfTheContract) {
   EXPECT_EQ(Name(Algorithm::kCudss), "cudss");
   EXPECT_EQ(Name(Algorithm::kMumps), "mumps");
   EXPECT_EQ(Name(Solver::kMumps), "mumps");
+  EXPECT_EQ(Name(Algorithm::kCusolvermp), "cusolvermp");
+  EXPECT_EQ(Name(Solver::kCusolvermp), "cusolvermp");
   EXPECT_EQ(Name(Equilibrate::kOff), "off");
   EXPECT_EQ(Name(Variant::kPublished), "published");
   EXPECT_EQ(Name(Operation::kConjugateTranspose), "conjugate_transpose");

@@ -107,6 +107,11 @@ TEST(ConfigTest, GroupsHaveNamesAndRanks) {
   EXPECT_EQ(config.groups[0].name, "big");
   EXPECT_EQ(config.groups[0].ranks, 4);
   EXPECT_EQ(config.groups[1].name, "pair");
+  const Config gpus = std::get<Config>(Parse({"--group=big=cuda:0,1,2,pair=host:2"}));
+  ASSERT_EQ(gpus.groups.size(), 2u);
+  EXPECT_THAT(gpus.groups[0].gpus, ::testing::ElementsAre(0, 1, 2));
+  EXPECT_EQ(gpus.groups[1].ranks, 2);
+  EXPECT_THAT(Refusal({"--group=0,big=host:1"}), ::testing::HasSubstr("'0' is not NAME="));
   EXPECT_THAT(Refusal({"--group=big"}), ::testing::HasSubstr("'big' is not NAME=host:RANKS"));
   EXPECT_THAT(Refusal({"--group=a=host:2,a=host:3"}),
               ::testing::HasSubstr("two groups have the name a"));

@@ -53,8 +53,9 @@ enum class Algorithm {
   kMultifrontal = 14,
   kKlu = 15,
   kCudss = 16,
-  kScalapack = 17,  // on a group of processes
-  kMumps = 18,      // same, for sparse matrices
+  kScalapack = 17,   // on a group of processes
+  kMumps = 18,       // same, for sparse matrices
+  kCusolvermp = 19,  // on a group of GPUs
 };
 
 enum class Variant {
@@ -75,6 +76,7 @@ enum class Solver {
   kCudss = 9,
   kScalapack = 10,
   kMumps = 11,
+  kCusolvermp = 12,
 };
 
 // Reason why another solver replaced Solver::kCroutSolve.

@@ -56,6 +56,7 @@ class JobMemoryTest : public ::testing::Test {
     part.set_grid_cols(2);
     part.set_grid_row(row);
     part.set_grid_col(col);
+    part.set_block(rank::kBlock);
     return access;
   }
 
@@ -120,7 +121,7 @@ TEST_F(JobMemoryTest, RefusesOtherJobsTokensAndRanges) {
            [](rank::v1::Part& p) { p.set_rows(INT64_MAX); },
            [](rank::v1::Part& p) { p.set_ld(-1); }, [](rank::v1::Part& p) { p.set_cols(0); },
            [](rank::v1::Part& p) { p.set_element_bytes(1 << 20); },
-           [](rank::v1::Part& p) { p.set_grid_row(2); },
+           [](rank::v1::Part& p) { p.set_block(0); }, [](rank::v1::Part& p) { p.set_grid_row(2); },
            [](rank::v1::Part& p) { p.set_grid_rows(0); }}) {
     access = AccessTo(0, 0);
     change(*access.mutable_part());

@@ -6,6 +6,8 @@
 
 #include <cstring>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "server/groups/group_spec.h"
 #include "tests/support/status_matchers.h"
@@ -49,16 +51,29 @@ TEST(GroupSpecTest, ReadsNameAndRanks) {
   ASSERT_OK_AND_ASSIGN(const GroupSpec joined, ParseGroup("big=join:8@[::]:50052"));
   EXPECT_EQ(joined.ranks, 8);
   EXPECT_EQ(joined.join, "[::]:50052");
+  ASSERT_OK_AND_ASSIGN(const GroupSpec gpus, ParseGroup("big=cuda:0,3,1"));
+  EXPECT_EQ(gpus.gpus, (std::vector<int>{0, 3, 1}));
+  EXPECT_EQ(gpus.ranks, 3);
+}
+
+void ExpectRefused(std::string_view text) {
+  EXPECT_THAT(ParseGroup(text),
+              FailsWith(absl::StatusCode::kInvalidArgument, "is not NAME=host:RANKS"))
+      << text;
 }
 
 TEST(GroupSpecTest, RefusesOtherForms) {
   for (const char* text :
        {"", "big", "=host:4", "big=host", "big=host:", "big=host:0", "big=host:x", "big=host:1025",
-        "big=cuda:0", "Big=host:2", "a/b=host:2", "a123456789b123456789c123456789d12=host:2",
+        "big=gpu:0", "Big=host:2", "a/b=host:2", "a123456789b123456789c123456789d12=host:2",
         "big=join:2", "big=join:2@", "big=join:0@a:1", "big=join:2@host", "=join:2@a:1"}) {
-    EXPECT_THAT(ParseGroup(text),
-                FailsWith(absl::StatusCode::kInvalidArgument, "is not NAME=host:RANKS"))
-        << text;
+    ExpectRefused(text);
+  }
+}
+
+TEST(GroupSpecTest, RefusesGpusThatAreNoOrdinalsOrRepeated) {
+  for (const char* text : {"big=cuda:", "big=cuda:0,0", "big=cuda:0,x", "big=cuda:-1"}) {
+    ExpectRefused(text);
   }
 }
 

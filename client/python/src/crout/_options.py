@@ -39,6 +39,7 @@ Algorithm = Literal[
     "cudss",
     "scalapack",
     "mumps",
+    "cusolvermp",
 ]
 Solver = Literal[
     "auto",
@@ -52,6 +53,7 @@ Solver = Literal[
     "cudss",
     "scalapack",
     "mumps",
+    "cusolvermp",
 ]
 Precision = Literal["auto", "single", "tf32"]
 Strategy = Literal["auto", "reuse", "refactor", "update"]
