@@ -171,7 +171,7 @@ class CusolvermpEngine final : public Engine {
       gpu_.Synchronize();
       memory.Write(pivots_part, ipiv.data());
     }
-    // The first zero pivot, if not all ranks know it.
+    // The first zero pivot, even if not all ranks have it.
     const int first = grid_.Least(zero_pivot > 0 ? zero_pivot : INT_MAX);
     return first == INT_MAX ? 0 : first;
   }

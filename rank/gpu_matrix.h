@@ -54,7 +54,7 @@ struct LocalShape {
   int64_t size;  // bytes of an element
   int64_t rows;
   int64_t cols;
-  int64_t ld;  // of the blocks in the GPU's memory
+  int64_t ld;  // leading dimension of the blocks in the GPU's memory
 
   size_t MatrixBytes() const { return ld * std::max<int64_t>(1, cols) * size; }
   // The library requires a block more than there are rows.

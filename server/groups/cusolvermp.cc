@@ -30,7 +30,7 @@ constexpr double kMessageSeconds = 1e-3;
 constexpr double kGpuCopyRate = 2e10;
 constexpr double kGpuMemoryRate = 2e12;
 
-// What both methods need of the group.
+// Base of both methods: their workspace and the speed of the GPUs.
 class GpuMethod {
  public:
   GpuMethod(RankGroup& group, const SharedArena& arena) : group_(group), encoder_(arena) {}

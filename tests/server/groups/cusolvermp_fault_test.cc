@@ -64,7 +64,7 @@ class CusolvermpFaultTest : public GpuGroupTest<2> {
   std::vector<pid_t> pids_;
 };
 
-// As with a grid of 4 x 1 on four H100: one rank fails, and the others wait for it.
+// One rank fails and the others wait for it, which a grid of 4 x 1 did on four H100.
 TEST_F(CusolvermpFaultTest, AFailedFactorizationEndsAllRanks) {
   for (const char* function : {"cusolverMpGetrf_bufferSize", "cusolverMpGetrf"}) {
     for (const int gpu : {0, 1}) {

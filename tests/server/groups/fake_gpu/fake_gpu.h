@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the fake libcudart, libnccl and libcusolverMp share. "Device memory" is host memory that the
-// fakes recognize. Copies run when their stream is synchronized or the library uses it, so code
-// that does not wait for a copy computes wrong results.
+// Common parts of the fake libcudart, libnccl and libcusolverMp. "Device memory" is host memory
+// that the fakes recognize. Copies run when their stream is synchronized or the library uses it, so
+// code that does not wait for a copy computes wrong results.
 //
 // The folder in kFolderVariable controls the fakes of all processes: its file "faults" has lines
 // "FUNCTION GPU VALUE", and the fakes append lines "FUNCTION GPU BYTES" to its file "calls".
