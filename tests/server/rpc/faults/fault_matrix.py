@@ -79,6 +79,36 @@ OTHERS = [
         "*Corrupt*",
     ),
     (
+        "The client is killed or loses its connection",
+        "Its calls end and release everything; its factors stay",
+        "e2e_clients_test",
+        "LostClientTest.*",
+    ),
+    (
+        "The daemon is killed (`kill -9`) at any step of a write",
+        "Acknowledged durable factors survive; no torn factor is served",
+        "e2e_daemon_test",
+        "StoreTest.Kill*:StoreTest.ARequestId*:StoreTest.ASeries*:StoreTest.FactorsOnADevice*",
+    ),
+    (
+        "The disk, or the store's budget, is full",
+        "UNAVAILABLE (STORE_FAILED) or RESOURCE_EXHAUSTED (STORE_FULL) for durable factors only",
+        "server_store_test:server_cache_test",
+        "*.RefusesFactorsAboveTheBudget/*:*.AFailingDisk*:*.AFullStore*",
+    ),
+    (
+        "The disk fails to write or read",
+        "UNAVAILABLE (STORE_FAILED) for durable factors; a later try succeeds",
+        "server_store_test:server_cache_test:e2e_daemon_test",
+        "*.AFailedWrite*:*.TriesAgain*:*.KeepsFilesThatItCannotReadNow*:*.SeparatesFailedReads*:*.AFailedRead*:StoreTest.AFailingDisk*",
+    ),
+    (
+        "A bit of a stored factor flips",
+        "DATA_LOSS; the file is quarantined and counted",
+        "server_store_test:server_cache_test",
+        "*FlippedBit*:*.Quarantines*:*.ADamagedFile*",
+    ),
+    (
         "A certificate is replaced",
         "New connections get the new certificate; open ones continue",
         "e2e_identity_test",
