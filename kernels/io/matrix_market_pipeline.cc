@@ -167,7 +167,7 @@ void MatrixMarketPipeline::Publish(std::vector<std::string> segments, absl::Stat
     waiting_.push_back({next_segment_, std::move(text)});
     ++next_segment_;
     segment_bytes_ += bytes;
-    Schedule(&MatrixMarketPipeline::ParseStep);
+    Schedule(&MatrixMarketPipeline::ParseStep, bytes);
   }
   if (status.ok()) return;
   // Waiting segments precede this error and may contain an earlier one.
@@ -177,10 +177,12 @@ void MatrixMarketPipeline::Publish(std::vector<std::string> segments, absl::Stat
   compressed_bytes_ = 0;
 }
 
-bool MatrixMarketPipeline::Schedule(bool (MatrixMarketPipeline::*step)()) {
+bool MatrixMarketPipeline::Schedule(bool (MatrixMarketPipeline::*step)(), size_t bytes) {
   if (pool_ == nullptr) return false;
   try {
-    pool_->Schedule([self = shared_from_this(), step] { ((*self).*step)(); });
+    pool_->Schedule(
+        account_, [self = shared_from_this(), step] { ((*self).*step)(); },
+        static_cast<double>(std::max<size_t>(bytes, 1)));
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -246,7 +248,7 @@ bool MatrixMarketPipeline::MayInflate() const {
 
 void MatrixMarketPipeline::ScheduleInflate() {
   if (inflate_scheduled_ || !MayInflate()) return;
-  inflate_scheduled_ = Schedule(&MatrixMarketPipeline::InflateStep);
+  inflate_scheduled_ = Schedule(&MatrixMarketPipeline::InflateStep, kInflateBytes);
 }
 
 bool MatrixMarketPipeline::InflateStep() {

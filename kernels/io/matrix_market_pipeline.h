@@ -43,6 +43,7 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
         splitter_(limits) {}
 
   // These functions implement those of MatrixMarketReader.
+  void SetAccount(std::string_view account) { account_ = std::string(account); }
   bool TryReserve(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Reserve(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Append(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -85,9 +86,9 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   // Each does one piece of work if there is one, and returns whether there was.
   bool InflateStep() ABSL_LOCKS_EXCLUDED(mutex_);
   bool ParseStep() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Schedules a step on the pool. Returns false if there is no pool, or no memory to schedule.
-  // Drain() does the remaining work.
-  bool Schedule(bool (MatrixMarketPipeline::*step)());
+  // Schedules a step for about this many bytes of text on the pool. Returns false if there is no
+  // pool, or no memory to schedule. Drain() does the remaining work.
+  bool Schedule(bool (MatrixMarketPipeline::*step)(), size_t bytes);
   // `parsed`: OK, or the error if there was no memory for parsing.
   void EndParse(int64_t index, ParsedSegment segment, absl::Status parsed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -110,6 +111,7 @@ class MatrixMarketPipeline : public std::enable_shared_from_this<MatrixMarketPip
   void DropInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ThreadPool* const pool_;
+  std::string account_;                       // Constant after the first Append().
   const std::shared_ptr<MemoryGrant> grant_;  // Null: no limit.
 
   // Invariant: memory held, and memory that running steps may need, was taken from the grant.

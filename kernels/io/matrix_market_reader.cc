@@ -21,6 +21,8 @@ MatrixMarketReader::MatrixMarketReader(const MatrixMarketLimits& limits, ThreadP
 
 MatrixMarketReader::~MatrixMarketReader() { pipeline_->Stop(); }
 
+void MatrixMarketReader::SetAccount(std::string_view account) { pipeline_->SetAccount(account); }
+
 bool MatrixMarketReader::TryReserve(size_t bytes) { return pipeline_->TryReserve(bytes); }
 
 absl::Status MatrixMarketReader::Reserve(size_t bytes) { return pipeline_->Reserve(bytes); }

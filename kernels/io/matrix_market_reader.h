@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,8 +51,8 @@ class MatrixMarketPipeline;
 // One caller at a time may use the reader, except for header() and memory_bytes().
 class MatrixMarketReader final : public MatrixReader {
  public:
-  // `pool` must outlive the reader. Without a pool, all work runs on the caller's thread. Without a
-  // grant, memory is taken as needed.
+  // `pool` must outlive the reader. The costs of its tasks are bytes of text. Without a pool, all
+  // work runs on the caller's thread. Without a grant, memory is taken as needed.
   MatrixMarketReader(const MatrixMarketLimits& limits, ThreadPool* pool,
                      std::shared_ptr<MemoryGrant> grant = nullptr);
 
@@ -60,6 +61,8 @@ class MatrixMarketReader final : public MatrixReader {
   ~MatrixMarketReader() override;
   MatrixMarketReader(const MatrixMarketReader&) = delete;  // The pool's tasks share its state.
   MatrixMarketReader& operator=(const MatrixMarketReader&) = delete;
+
+  void SetAccount(std::string_view account) override;
 
   bool TryReserve(size_t bytes) override;
   absl::Status Reserve(size_t bytes) override;

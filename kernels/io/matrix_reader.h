@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,10 @@ namespace crout {
 class MatrixReader {
  public:
   virtual ~MatrixReader() = default;
+
+  // Sets the account of the work on the threads of a pool, if the reader uses one. Call it before
+  // the first Append(). May throw std::bad_alloc.
+  virtual void SetAccount(std::string_view /*account*/) {}
 
   // Takes the memory that Append() of `bytes` bytes needs. TryReserve() does not block; if it
   // returns false, call Reserve(), whose error is final. Append() does this itself if the caller

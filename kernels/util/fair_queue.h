@@ -169,6 +169,12 @@ class FairQueue {
     const auto found = tenants_.find(tenant);
     return found == tenants_.end() ? 0 : found->second.in_service;
   }
+  // Returns the number of queued items of the tenant with this priority.
+  size_t Queued(std::string_view tenant, QueuePriority priority) const {
+    const auto found = tenants_.find(tenant);
+    if (found == tenants_.end()) return 0;
+    return found->second.levels[static_cast<size_t>(priority)].items.size();
+  }
 
   // Returns the position of any queued item.
   std::optional<Position> First() {

@@ -34,10 +34,10 @@ void ThreadPool::Stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::Schedule(Node node, Task task) noexcept {
+void ThreadPool::Schedule(Node node, Task task, double cost, QueuePriority priority) noexcept {
   {
     MutexLock lock(&mutex_);
-    tasks_.Add(std::move(node), std::move(task));
+    tasks_.Add(std::move(node), std::move(task), cost, priority);
   }
   wake_.Signal();
 }
@@ -47,16 +47,30 @@ size_t ThreadPool::waiting() const {
   return tasks_.size();
 }
 
+size_t ThreadPool::waiting(std::string_view account, QueuePriority priority) const {
+  MutexLock lock(&mutex_);
+  return tasks_.Queued(account, priority);
+}
+
 void ThreadPool::Work() {
   for (;;) {
-    Task task;
+    FairQueue<Task>::TenantRef account = nullptr;
+    QueuePriority priority = QueuePriority::kNormal;
     {
-      MutexLock lock(&mutex_);
-      while (tasks_.empty() && !stopping_) wake_.Wait(&mutex_);
-      if (tasks_.empty()) return;
-      task = tasks_.Dequeue(*tasks_.Find([](const Task&) { return true; }));
+      Task task;
+      {
+        MutexLock lock(&mutex_);
+        while (tasks_.empty() && !stopping_) wake_.Wait(&mutex_);
+        if (tasks_.empty()) return;
+        const auto next = *tasks_.Find([](const Task&) { return true; });
+        account = next.tenant;
+        priority = next.entry->priority;
+        task = tasks_.Begin(next);
+      }
+      AbandonOnBadAlloc([&] { std::move(task)(); });
     }
-    AbandonOnBadAlloc([&] { std::move(task)(); });
+    MutexLock lock(&mutex_);
+    tasks_.End(account, priority, /*correction=*/0);
   }
 }
 

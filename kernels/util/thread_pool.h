@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A fixed set of threads that run tasks of several accounts in turn.
+// A fixed set of threads that divide their work fairly among several accounts.
 #ifndef CROUT_KERNELS_UTIL_THREAD_POOL_H_
 #define CROUT_KERNELS_UTIL_THREAD_POOL_H_
 
@@ -17,10 +17,11 @@
 
 namespace crout {
 
-// Thread-safe. Tasks of one account start in FIFO order, and accounts take turns: between two tasks
-// of one account at most one task of each other account starts. With more than one thread tasks may
-// finish in another order. A task may schedule tasks but must not wait for one, because that
-// deadlocks if every thread does so. A task that throws std::bad_alloc is abandoned and counted
+// Thread-safe. Tasks start in the order of a FairQueue: accounts with waiting tasks get equal parts
+// of the costs, in a unit that all users of a pool share. With equal costs accounts take turns.
+// Tasks of one account and priority start in FIFO order. With more than one thread tasks may finish
+// in another order. A task may schedule tasks but must not wait for one, because that deadlocks if
+// every thread does so. A task that throws std::bad_alloc is abandoned and counted
 // (AbandonOnBadAlloc()).
 class ThreadPool {
  public:
@@ -37,13 +38,21 @@ class ThreadPool {
   ~ThreadPool();
 
   // Returns at once. The task and everything it holds are destroyed right after it ran. `account`
-  // is a tenant, or empty for work of the server. May throw std::bad_alloc.
-  void Schedule(std::string_view account, Task task) { Schedule(Node(account), std::move(task)); }
+  // is a tenant, or empty for work of the server. `cost` is positive. May throw std::bad_alloc.
+  void Schedule(std::string_view account, Task task, double cost = 1,
+                QueuePriority priority = QueuePriority::kNormal) {
+    Schedule(Node(account), std::move(task), cost, priority);
+  }
   void Schedule(Task task) { Schedule("", std::move(task)); }
-  void Schedule(Node node, Task task) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void Schedule(Node node, Task task, double cost = 1,
+                QueuePriority priority = QueuePriority::kNormal) noexcept
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Tasks that no thread has taken.
   size_t waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those of one account and priority.
+  size_t waiting(std::string_view account, QueuePriority priority) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   int thread_count() const { return static_cast<int>(threads_.size()); }
 
  private:

@@ -180,8 +180,8 @@ class FactorCache : private TieredStore::Owner {
                                      NewFactor factor);
 
   // Returns FAILED_PRECONDITION about `field` if the server has no store, and UNAVAILABLE (reason
-  // STORE_FAILED, with a retry delay) while the store refuses writes.
-  absl::Status CheckDurable(absl::string_view field) const;
+  // STORE_FAILED, with a retry delay) while the store refuses writes of the tenant.
+  absl::Status CheckDurable(absl::string_view field, std::string_view tenant) const;
   // Writes the factor to a file, before Insert() with these options or before Replace(). Does
   // nothing unless the options ask for a durable factor, or the handle has one. Blocks; call it
   // without locks.

@@ -35,7 +35,8 @@ absl::Status CheckHostCopy(const CachedVersion& version) {
 }
 
 absl::StatusOr<ChargedMemory> HostCopier::CopyIn(const CachedVersion& from,
-                                                 const FactorRecord* /*record*/, Reserve reserve) {
+                                                 const FactorRecord* /*record*/,
+                                                 std::string_view /*tenant*/, Reserve reserve) {
   ChargedMemory copy;
   CROUT_ASSIGN_OR_RETURN(copy.reservation, reserve(from.bytes));
   DeviceSlot& slot = *from.slot;

@@ -35,25 +35,34 @@ absl::Status ReadFailed(const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<ChargedMemory> StoreCopier::CopyIn(const CachedVersion& from,
-                                                  const FactorRecord* record, Reserve reserve) {
+                                                  const FactorRecord* record,
+                                                  std::string_view tenant, Reserve reserve) {
   ChargedMemory copy;
   if (from.file) return copy;
   if (record == nullptr) return absl::FailedPreconditionError("the entry is not a factor");
   if (!from.resident) CROUT_RETURN_IF_ERROR(CheckHostCopy(from));
-  CROUT_ASSIGN_OR_RETURN(copy.file, WriteFromHost(*record, from.factorization.parts, reserve));
+  CROUT_ASSIGN_OR_RETURN(copy.file,
+                         WriteFromHost(*record, tenant, from.factorization.parts, reserve));
   return copy;
 }
 
 absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& record,
+                                                         std::string_view account,
                                                          const FactorParts& parts,
                                                          Reserve reserve) {
-  if (const absl::Status writable = store_->CheckWritable(); !writable.ok()) {
+  if (const absl::Status writable = store_->CheckWritable(account); !writable.ok()) {
     return WriteFailed(writable, *store_);
   }
   CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(record, parts));
   const size_t bytes = store_->Charged(image.bytes());
-  store_->AwaitDiscards();
+  store_->AwaitDiscards(account);
   absl::StatusOr<Reservation> reservation = reserve(bytes);
+  if (record.durable && !reservation.ok() &&
+      ReasonOf(reservation.status()) != kReasonQuotaExceeded) {
+    // Without this wait, the call would fail although removals of other tenants free the space.
+    store_->AwaitDiscards();
+    reservation = reserve(bytes);
+  }
   if (!reservation.ok()) {
     if (ReasonOf(reservation.status()) == kReasonQuotaExceeded) return reservation.status();
     return WithReason(
@@ -63,14 +72,14 @@ absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& rec
             "that are no longer needed, or raise --max-store-bytes")),
         kReasonStoreFull);
   }
-  absl::StatusOr<StoredFile> file = store_->Write(record, image, *std::move(reservation));
+  absl::StatusOr<StoredFile> file = store_->Write(record, account, image, *std::move(reservation));
   if (!file.ok()) return WriteFailed(file.status(), *store_);
   return UnclaimedFile(*std::move(file));
 }
 
 absl::StatusOr<UnclaimedFile> StoreCopier::Write(const FactorRecord& record, DeviceSlot& slot,
                                                  const FactorParts& parts, Reserve reserve) {
-  if (slot.on_host()) return WriteFromHost(record, parts, reserve);
+  if (slot.on_host()) return WriteFromHost(record, record.tenant, parts, reserve);
   Reservation reservation;  // outlives the copy
   CROUT_ASSIGN_OR_RETURN(reservation, reserve_on_host_(parts.bytes(), record.tenant));
   FactorParts copy;
@@ -78,7 +87,7 @@ absl::StatusOr<UnclaimedFile> StoreCopier::Write(const FactorRecord& record, Dev
     MutexLock lock(&slot.transfer_mutex);
     CROUT_ASSIGN_OR_RETURN(copy, CopyToHost(*slot.transfer_context, parts, *memory_));
   }
-  return WriteFromHost(record, copy, reserve);
+  return WriteFromHost(record, record.tenant, copy, reserve);
 }
 
 absl::StatusOr<FactorParts> StoreCopier::CopyOut(ExecutionContext& context,

@@ -60,13 +60,13 @@ DeviceSlot* SlotFor(const DevicePool& pool, const FactorRecord& record) {
 
 }  // namespace
 
-absl::Status FactorCache::CheckDurable(absl::string_view field) const {
+absl::Status FactorCache::CheckDurable(absl::string_view field, std::string_view tenant) const {
   if (files_ == nullptr) {
     return FieldError(absl::StatusCode::kFailedPrecondition, field,
                       "this server has no store for durable factors: leave durable out, or start "
                       "croutd with --store=DIR");
   }
-  const absl::Status writable = files_->CheckWritable();
+  const absl::Status writable = files_->CheckWritable(tenant);
   if (writable.ok()) return writable;
   return WithRetryAfter(WithReason(writable, kReasonStoreFailed), files_->RetrySeconds());
 }

@@ -30,18 +30,22 @@ class TierCopier {
 
   virtual ~TierCopier() = default;
 
-  // Copies the parts of a version from the memory above, and charges the copy. `record` describes
-  // the factor; null: it is an internal entry, which the store does not take.
+  // Copies the parts of a version from the memory above, for a call of `tenant` that needs their
+  // memory, and charges the copy. `record` describes the factor; null: it is an internal entry,
+  // which the store does not take.
   virtual absl::StatusOr<ChargedMemory> CopyIn(const CachedVersion& from,
-                                               const FactorRecord* record, Reserve reserve) = 0;
+                                               const FactorRecord* record, std::string_view tenant,
+                                               Reserve reserve) = 0;
   // Copies the parts of a version to the device of the context. DATA_LOSS: the copy is corrupt.
   // UNAVAILABLE: the disk failed; a later call may succeed.
   virtual absl::StatusOr<FactorParts> CopyOut(ExecutionContext& context, const CachedVersion& from,
                                               std::string_view tenant) = 0;
   // Calls `read` with the parts in host memory. Returns its errors and those of CopyOut().
   virtual absl::Status Read(const CachedVersion& from, std::string_view tenant, ReadParts read) = 0;
-  // Blocks until the bytes of removed versions are back in the budget.
-  virtual void AwaitFreed() {}
+  // Blocks until the bytes of removed versions are back in the budget, of those whose removal is
+  // charged to `account`, or of all.
+  virtual void AwaitFreed(std::string_view /*account*/) {}
+  virtual void AwaitAllFreed() {}
 };
 
 // Returns DATA_LOSS if the checksum of a copy in host memory is wrong.
@@ -54,7 +58,7 @@ class HostCopier final : public TierCopier {
   explicit HostCopier(MemoryResource* memory) : memory_(memory) {}
 
   absl::StatusOr<ChargedMemory> CopyIn(const CachedVersion& from, const FactorRecord* record,
-                                       Reserve reserve) override;
+                                       std::string_view tenant, Reserve reserve) override;
   absl::StatusOr<FactorParts> CopyOut(ExecutionContext& context, const CachedVersion& from,
                                       std::string_view tenant) override;
   absl::Status Read(const CachedVersion& from, std::string_view tenant, ReadParts read) override;
@@ -76,11 +80,12 @@ class StoreCopier final : public TierCopier {
 
   // A durable version already has a file; its copy is then empty.
   absl::StatusOr<ChargedMemory> CopyIn(const CachedVersion& from, const FactorRecord* record,
-                                       Reserve reserve) override;
+                                       std::string_view tenant, Reserve reserve) override;
   absl::StatusOr<FactorParts> CopyOut(ExecutionContext& context, const CachedVersion& from,
                                       std::string_view tenant) override;
   absl::Status Read(const CachedVersion& from, std::string_view tenant, ReadParts read) override;
-  void AwaitFreed() override { store_->AwaitDiscards(); }
+  void AwaitFreed(std::string_view account) override { store_->AwaitDiscards(account); }
+  void AwaitAllFreed() override { store_->AwaitDiscards(); }
 
   // Writes a factor that is in the memory of the slot's device. Errors are those of
   // FactorCache::StoreForInsert().
@@ -88,8 +93,9 @@ class StoreCopier final : public TierCopier {
                                       const FactorParts& parts, Reserve reserve);
 
  private:
-  absl::StatusOr<UnclaimedFile> WriteFromHost(const FactorRecord& record, const FactorParts& parts,
-                                              Reserve reserve);
+  // Writes in the turns of `account`.
+  absl::StatusOr<UnclaimedFile> WriteFromHost(const FactorRecord& record, std::string_view account,
+                                              const FactorParts& parts, Reserve reserve);
 
   FactorStore* const store_;
   MemoryResource* const memory_;

@@ -35,24 +35,29 @@ std::optional<ChargedMemory> TieredStore::Rescue(CachedVersion& version) noexcep
   return copy;
 }
 
-void TieredStore::Drop(const std::shared_ptr<CachedVersion>& victim) {
+void TieredStore::Drop(const std::shared_ptr<CachedVersion>& victim, std::string_view tenant) {
   TierCopier* copier = nullptr;
   {
     ChargedMemory freed;
-    MutexLock lock(&mutex_);
-    copier = victim->memory->copier.get();
-    victim->moving = false;
-    // If it was detached in the meantime, only its bytes remain to be freed.
-    const bool idle = victim->account != nullptr && !victim->used_while_moving;
-    freed = idle ? owner_->RemoveEntry(*victim, Removal::kEvicted) : ReleaseIfUnused(*victim);
+    {
+      MutexLock lock(&mutex_);
+      copier = victim->memory->copier.get();
+      victim->moving = false;
+      // If it was detached in the meantime, only its bytes remain to be freed.
+      const bool idle = victim->account != nullptr && !victim->used_while_moving;
+      freed = idle ? owner_->RemoveEntry(*victim, Removal::kEvicted) : ReleaseIfUnused(*victim);
+    }
+    // The removal must not wait for other operations of the tenant that loses the factor.
+    freed.file.SetAccount(std::string(tenant));
   }
-  if (copier != nullptr) copier->AwaitFreed();
+  if (copier != nullptr) copier->AwaitFreed(tenant);
 }
 
-void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below) {
+void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below,
+                         std::string_view tenant) {
   ChargedMemory copy;  // After Move(), the parts from the memory above.
   const absl::Status copied = CatchBadAlloc([&]() -> absl::Status {
-    CROUT_ASSIGN_OR_RETURN(copy, CopyBelow(*victim, below));
+    CROUT_ASSIGN_OR_RETURN(copy, CopyBelow(*victim, below, tenant));
     return absl::OkStatus();
   });
 
@@ -73,28 +78,29 @@ void TieredStore::Demote(const std::shared_ptr<CachedVersion>& victim, TierMemor
   freed = ReleaseIfUnused(*victim);
 }
 
-absl::StatusOr<ChargedMemory> TieredStore::CopyBelow(CachedVersion& from, TierMemory& below) {
+absl::StatusOr<ChargedMemory> TieredStore::CopyBelow(CachedVersion& from, TierMemory& below,
+                                                     std::string_view tenant) {
   if (from.factorization.parts.is_fixed()) {  // checked before other factors make room for the copy
     return absl::FailedPreconditionError(
         "this factor cannot be copied: it is usable only on its device");
   }
   // A use of the version in host memory would otherwise replace the parts during the copy.
   MutexLock promotion(&from.promotion);
-  std::string tenant;
+  std::string owner;
   std::optional<FactorRecord> record;
   {
     MutexLock lock(&mutex_);
     if (from.account == nullptr || from.used_while_moving) {
       return absl::CancelledError("the factor was used or removed");
     }
-    tenant = from.account->tenant();
+    owner = from.account->tenant();
     if (below.tier == Tier::kStore && !from.file) {
       CROUT_RETURN_IF_ERROR(CheckBytesBesideFiles(from.bytes_beside_file));
       record = owner_->RecordOf(from);
     }
   }
-  return below.copier->CopyIn(from, record ? &*record : nullptr, [&](size_t bytes) {
-    return Reserve(below.slot, below, bytes, OwnerOf(below, tenant, ShareUse::kCopy));
+  return below.copier->CopyIn(from, record ? &*record : nullptr, tenant, [&](size_t bytes) {
+    return Reserve(below.slot, below, bytes, OwnerOf(below, owner, ShareUse::kCopy), tenant);
   });
 }
 
@@ -122,7 +128,8 @@ absl::StatusOr<UnclaimedFile> TieredStore::WriteFile(const FactorRecord& record,
   }
   auto& copier = static_cast<StoreCopier&>(*file_memory().copier);
   return copier.Write(record, slot, parts, [&](size_t bytes) {
-    return Reserve(/*slot=*/nullptr, file_memory(), bytes, OwnerOf(file_memory(), record.tenant));
+    return Reserve(/*slot=*/nullptr, file_memory(), bytes, OwnerOf(file_memory(), record.tenant),
+                   record.tenant);
   });
 }
 

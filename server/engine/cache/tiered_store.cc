@@ -94,7 +94,7 @@ TieredStore::TieredStore(DevicePool* pool, MemoryResource* host_memory, CacheEve
 TieredStore::~TieredStore() {
   // The threads that remove files use the shares until the files are gone.
   for (TierMemory& memory : memories_) {
-    if (memory.copier != nullptr) memory.copier->AwaitFreed();
+    if (memory.copier != nullptr) memory.copier->AwaitAllFreed();
   }
   for (TierMemory& memory : memories_) {
     while (EndKeptMemory(memory, /*all=*/true) != nullptr) {
@@ -330,11 +330,11 @@ std::shared_ptr<ShareOwner> TieredStore::OwnerOf(TierMemory& memory, std::string
 
 absl::StatusOr<Reservation> TieredStore::ReserveOnDevice(DeviceSlot& slot, size_t bytes,
                                                          std::string_view tenant) {
-  return Reserve(&slot, MemoryOf(slot), bytes, OwnerOf(MemoryOf(slot), tenant));
+  return Reserve(&slot, MemoryOf(slot), bytes, OwnerOf(MemoryOf(slot), tenant), tenant);
 }
 
 absl::StatusOr<Reservation> TieredStore::ReserveOnHost(size_t bytes, std::string_view tenant) {
-  return Reserve(/*slot=*/nullptr, host(), bytes, OwnerOf(host(), tenant));
+  return Reserve(/*slot=*/nullptr, host(), bytes, OwnerOf(host(), tenant), tenant);
 }
 
 size_t TieredStore::EvictableBytes(DeviceSlot& slot, std::string_view tenant) {
@@ -372,7 +372,8 @@ absl::Status TieredStore::CheckRoom(const DeviceSlot* slot, TierMemory& memory,
 }
 
 absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes,
-                                                 std::shared_ptr<ShareOwner> owner) {
+                                                 std::shared_ptr<ShareOwner> owner,
+                                                 std::string_view tenant) {
   MemoryBudget& budget = *memory.budget;
   if (auto reservation = budget.TryReserve(bytes, owner)) return *std::move(reservation);
   if (memory.slot != nullptr) TakeCopies(*memory.slot, /*all=*/true).clear();
@@ -386,9 +387,9 @@ absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& m
                            SelectVictim(slot, memory, request));
     if (victim == nullptr) continue;  // Enough bytes have become free in the meantime.
     if (memory.below != nullptr) {
-      Demote(victim, *memory.below);
+      Demote(victim, *memory.below, tenant);
     } else {
-      Drop(victim);
+      Drop(victim, tenant);
     }
   }
 }

@@ -171,7 +171,7 @@ class TieredStore {
   // Reserves host memory for the entry of a version that will have a file.
   absl::StatusOr<Reservation> ReserveEntry(std::string_view tenant) {
     return Reserve(/*slot=*/nullptr, host(), CachedVersion::kEntryBytes,
-                   OwnerOf(host(), tenant, ShareUse::kCopy));
+                   OwnerOf(host(), tenant, ShareUse::kCopy), tenant);
   }
   // Returns the owner of a tenant's files. Requires that there are files.
   std::shared_ptr<ReservationOwner> OwnerOfFiles(std::string_view tenant) {
@@ -265,8 +265,9 @@ class TieredStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // `slot` is the slot of the job that needs the bytes; null: it needs them in host memory.
+  // Evictions are charged to `tenant`, for whose call they are; `owner` may count for another one.
   absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes,
-                                      std::shared_ptr<ShareOwner> owner);
+                                      std::shared_ptr<ShareOwner> owner, std::string_view tenant);
   // Drops iteration records until the bytes are free in the host budget or no record remains. Drops
   // none if that would not suffice even with all versions that the request may evict.
   void DropRecords(const ShareRequest& request);
@@ -276,13 +277,15 @@ class TieredStore {
   absl::StatusOr<std::shared_ptr<CachedVersion>> SelectVictim(const DeviceSlot* slot,
                                                               TierMemory& memory,
                                                               const ShareRequest& request);
-  // Removes the entry of a selected version, unless the version was used in the meantime.
-  void Drop(const std::shared_ptr<CachedVersion>& victim);
+  // Removes the entry of a selected version, unless the version was used in the meantime. This and
+  // the following functions work for a call of `tenant`, which needs the memory.
+  void Drop(const std::shared_ptr<CachedVersion>& victim, std::string_view tenant);
   // Moves a selected version to the memory `below`, unless it was used in the meantime. Removes its
   // entry if the copy fails.
-  void Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below);
-  absl::StatusOr<ChargedMemory> CopyBelow(CachedVersion& from, TierMemory& below)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Demote(const std::shared_ptr<CachedVersion>& victim, TierMemory& below,
+              std::string_view tenant);
+  absl::StatusOr<ChargedMemory> CopyBelow(CachedVersion& from, TierMemory& below,
+                                          std::string_view tenant) ABSL_LOCKS_EXCLUDED(mutex_);
   // Detaches the copies of a version that leaves its device or ends. TakeCopies() frees them.
   void EndCopies(CachedVersion& version) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs on a thread of the target, with a pin of `version`.

@@ -18,10 +18,15 @@
 namespace crout {
 namespace {
 
-// Most calls that may wait for the threads of the store. Further writes are refused.
-constexpr size_t kMaxWaiting = 64;
-// Most scheduled tasks. Further ends of leases are not recorded.
+// Most scheduled tasks. Further ends of leases of a tenant with kMaxWaiting of them are not
+// recorded.
 constexpr size_t kMaxScheduled = 10'000;
+// Cost of an operation without bytes, in bytes that a disk writes in the same time.
+constexpr double kOperationCost = 64 << 10;
+// Removals free space and take little time. The end of a lease is needed only at the next start.
+constexpr QueuePriority kCallPriority = QueuePriority::kNormal;
+constexpr QueuePriority kRemovalPriority = QueuePriority::kInteractive;
+constexpr QueuePriority kLeasePriority = QueuePriority::kBatch;
 // Threads that read headers at the start. Most of them wait for the disk or the bucket.
 constexpr int kHeaderThreads = 16;
 
@@ -116,16 +121,37 @@ absl::Status FactorStore::Scan(const std::vector<std::string>& folders, ThreadPo
   return Charge(usable, other_bytes, found);
 }
 
-void FactorStore::ReadHeaders(std::vector<Candidate>& candidates, ThreadPool& threads) const {
+struct FactorStore::HeaderReads {
+  std::vector<Candidate>& candidates;
+  ThreadPool& threads;
+  std::latch done;
   std::atomic<size_t> next = 0;
-  std::latch done(threads.thread_count());
+};
+
+void FactorStore::ReadHeaders(std::vector<Candidate>& candidates, ThreadPool& threads) const {
+  HeaderReads reads{candidates, threads, std::latch(threads.thread_count())};
   for (int task = 0; task < threads.thread_count(); ++task) {
-    threads.Schedule([&] {
-      for (size_t i = next++; i < candidates.size(); i = next++) ReadHeader(candidates[i]);
-      done.count_down();
-    });
+    if (!ScheduleHeader(reads)) ReadNextHeaders(reads);
   }
-  done.wait();
+  reads.done.wait();
+}
+
+bool FactorStore::ScheduleHeader(HeaderReads& reads) const {
+  try {
+    reads.threads.Schedule(
+        "", [this, &reads] { ReadNextHeaders(reads); }, kOperationCost);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void FactorStore::ReadNextHeaders(HeaderReads& reads) const {
+  for (size_t i = reads.next++; i < reads.candidates.size(); i = reads.next++) {
+    ReadHeader(reads.candidates[i]);
+    if (ScheduleHeader(reads)) return;  // The work of tenants has its turns between two headers.
+  }
+  reads.done.count_down();
 }
 
 void FactorStore::ReadHeader(Candidate& candidate) const {
@@ -171,7 +197,8 @@ absl::Status FactorStore::Charge(std::vector<Candidate>& candidates, size_t othe
       exceed(budget_.reserved() + candidate.object.charged - budget_.limit());
     }
     if (reservation) {
-      candidate.found.file = StoredFile(this, std::move(candidate.object), *std::move(reservation));
+      candidate.found.file = StoredFile(this, candidate.found.record.tenant,
+                                        std::move(candidate.object), *std::move(reservation));
       found->push_back(std::move(candidate.found));
     } else if (!status.ok() || !objects_->Remove(candidate.object).ok()) {
       ++unusable_;
@@ -180,31 +207,42 @@ absl::Status FactorStore::Charge(std::vector<Candidate>& candidates, size_t othe
   return status;
 }
 
-absl::Status FactorStore::Run(std::string_view tenant, absl::FunctionRef<absl::Status()> work) {
-  return CatchBadAlloc([&] { return RunOnThread(tenant, work); });
+absl::Status FactorStore::Run(std::string_view account, uint64_t bytes,
+                              absl::FunctionRef<absl::Status()> work) {
+  return CatchBadAlloc([&] { return RunOnThread(account, bytes, work); });
 }
 
-absl::Status FactorStore::RunOnThread(std::string_view tenant,
+absl::Status FactorStore::RunOnThread(std::string_view account, uint64_t bytes,
                                       absl::FunctionRef<absl::Status()> work) {
   Mutex mutex;
   CondVar ended;
   bool done = false;
   absl::Status status;
-  threads_.Schedule(tenant, [&] {
-    absl::Status result = CatchBadAlloc(work);
-    MutexLock lock(&mutex);
-    status = std::move(result);
-    done = true;
-    ended.Signal();  // The waiting thread leaves only after the lock.
-  });
+  threads_.Schedule(
+      account,
+      [&] {
+        absl::Status result = CatchBadAlloc(work);
+        MutexLock lock(&mutex);
+        status = std::move(result);
+        done = true;
+        ended.Signal();  // The waiting thread leaves only after the lock.
+      },
+      kOperationCost + static_cast<double>(bytes), kCallPriority);
   MutexLock lock(&mutex);
   while (!done) ended.Wait(&mutex);
   return status;
 }
 
-absl::Status FactorStore::CheckWritable() const {
-  if (threads_.waiting() >= kMaxWaiting) {
-    return absl::UnavailableError("too many factors wait to be stored. Try again later");
+size_t FactorStore::waiting(std::string_view tenant) const {
+  return threads_.waiting(tenant, kCallPriority);
+}
+
+absl::Status FactorStore::CheckWritable(std::string_view tenant) const {
+  if (const size_t calls = waiting(tenant); calls >= kMaxWaiting) {
+    return absl::UnavailableError(absl::StrCat(calls,
+                                               " calls of this tenant wait for the store, and the "
+                                               "limit is ",
+                                               kMaxWaiting, ". Try again later"));
   }
   MutexLock lock(&mutex_);
   if (failure_.empty() || SteadyNow() >= retry_time_) return absl::OkStatus();
@@ -226,12 +264,13 @@ void FactorStore::Degrade(const absl::Status& status, std::chrono::seconds delay
   retry_time_ = SteadyNow() + delay;
 }
 
-absl::StatusOr<StoredFile> FactorStore::Write(const FactorRecord& record, const FactorImage& image,
-                                              Reservation reservation) {
-  CROUT_RETURN_IF_ERROR(CheckWritable());
+absl::StatusOr<StoredFile> FactorStore::Write(const FactorRecord& record, std::string_view account,
+                                              const FactorImage& image, Reservation reservation) {
+  CROUT_RETURN_IF_ERROR(CheckWritable(account));
   StoredObject object;
   const absl::Time lease_end = std::min(WallNow() + record.lease, record.life_end);
-  const absl::Status status = Run(record.tenant, [&]() -> absl::Status {
+  std::string tenant = record.tenant;
+  const absl::Status status = Run(account, image.bytes(), [&]() -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(
         object, objects_->Put(record.folder, StemOf(record), image.contents(), lease_end));
     return absl::OkStatus();
@@ -242,7 +281,7 @@ absl::StatusOr<StoredFile> FactorStore::Write(const FactorRecord& record, const 
     Degrade(status, Holds(record.folder) ? kRetryDelay : std::chrono::seconds(0));
     return status;
   }
-  StoredFile file(this, std::move(object), std::move(reservation));
+  StoredFile file(this, std::move(tenant), std::move(object), std::move(reservation));
   written_bytes_ += static_cast<int64_t>(image.bytes());
   MutexLock lock(&mutex_);
   failure_.clear();
@@ -256,7 +295,7 @@ absl::StatusOr<FactorFile> FactorStore::OpenObject(const StoredObject& object) c
 
 absl::StatusOr<FactorParts> FactorStore::ReadParts(const StoredFile& file, MemoryResource& memory) {
   FactorParts parts;
-  const absl::Status status = Run(/*tenant=*/"", [&]() -> absl::Status {
+  const absl::Status status = Run(file.account_, file.object_.bytes, [&]() -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(const FactorFile opened, OpenObject(file.object_));
     CROUT_ASSIGN_OR_RETURN(parts, opened.ReadParts(memory));
     return absl::OkStatus();
@@ -269,7 +308,7 @@ absl::StatusOr<FactorParts> FactorStore::ReadParts(const StoredFile& file, Memor
 
 absl::StatusOr<Analysis> FactorStore::ReadAnalysis(const StoredFile& file) {
   Analysis analysis;
-  const absl::Status status = Run(/*tenant=*/"", [&]() -> absl::Status {
+  const absl::Status status = Run(file.account_, file.object_.bytes, [&]() -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(const FactorFile opened, OpenObject(file.object_));
     CROUT_ASSIGN_OR_RETURN(analysis, opened.ReadAnalysis());
     return absl::OkStatus();
@@ -284,18 +323,36 @@ void StoredFile::Discard() noexcept {
 }
 
 void FactorStore::Discard(StoredFile file) noexcept {
-  {
-    MutexLock lock(&mutex_);
-    ++discarding_;
-  }
-  std::shared_ptr<StoredFile> held;
   try {
-    held = std::make_shared<StoredFile>();
+    const auto held = std::make_shared<StoredFile>();
+    ThreadPool::Task task = [this, held] {
+      const std::string account = std::move(held->account_);
+      DiscardNow(std::move(*held));
+      EndDiscard(account);
+    };
+    ThreadPool::Node place(file.account_);
+    Discards node;
+    node.try_emplace(file.account_, 0);
+    // Nothing can fail from here on.
+    CountDiscard(node.extract(node.begin()));
     *held = std::move(file);
-    threads_.Schedule([this, held] { DiscardNow(std::move(*held)); });
+    threads_.Schedule(std::move(place), std::move(task), kOperationCost, kRemovalPriority);
   } catch (const std::bad_alloc&) {
-    DiscardNow(std::move(held != nullptr ? *held : file));
+    DiscardNow(std::move(file));
   }
+}
+
+void FactorStore::CountDiscard(Discards::node_type node) noexcept {
+  MutexLock lock(&mutex_);
+  ++discarding_.insert(std::move(node)).position->second;
+}
+
+void FactorStore::EndDiscard(const std::string& account) noexcept {
+  MutexLock lock(&mutex_);
+  const auto found = discarding_.find(account);
+  if (--found->second > 0) return;
+  discarding_.erase(found);
+  discarded_.SignalAll();
 }
 
 void FactorStore::DiscardNow(StoredFile file) noexcept {
@@ -312,12 +369,16 @@ void FactorStore::DiscardNow(StoredFile file) noexcept {
   }
   MutexLock lock(&mutex_);
   set_aside_.Absorb(std::move(file.reservation_));
-  if (--discarding_ == 0) discarded_.SignalAll();
 }
 
 void FactorStore::AwaitDiscards() {
   MutexLock lock(&mutex_);
-  while (discarding_ > 0) discarded_.Wait(&mutex_);
+  while (!discarding_.empty()) discarded_.Wait(&mutex_);
+}
+
+void FactorStore::AwaitDiscards(std::string_view account) {
+  MutexLock lock(&mutex_);
+  while (discarding_.find(account) != discarding_.end()) discarded_.Wait(&mutex_);
 }
 
 void FactorStore::SetAside(StoredFile file) {
@@ -327,10 +388,15 @@ void FactorStore::SetAside(StoredFile file) {
 }
 
 void FactorStore::SetLeaseEnd(const StoredFile& file, absl::Time end) noexcept {
-  if (!file || threads_.waiting() >= kMaxScheduled) return;
+  if (!file || (threads_.waiting() >= kMaxScheduled &&
+                threads_.waiting(file.account_, kLeasePriority) >= kMaxWaiting)) {
+    return;
+  }
   AbandonOnBadAlloc([&] {
     threads_.Schedule(
-        [this, object = file.object_, end] { objects_->SetLeaseEnd(object, end).IgnoreError(); });
+        file.account_,
+        [this, object = file.object_, end] { objects_->SetLeaseEnd(object, end).IgnoreError(); },
+        kOperationCost, kLeasePriority);
   });
 }
 

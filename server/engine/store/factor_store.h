@@ -4,6 +4,9 @@
 // object of an ObjectStore, with the stem HANDLE-VERSION. There is no other index: the start of a
 // process reads all headers.
 //
+// The threads of the store divide their work among tenants by bytes (decision 0066). Each operation
+// is charged to a tenant, and waits only for operations that are in progress and for its turn.
+//
 // After a write has failed, the store refuses writes until a delay has passed. The next write then
 // decides. Reads, removals and all other calls of the server continue.
 #ifndef CROUT_SERVER_ENGINE_STORE_FACTOR_STORE_H_
@@ -13,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,6 +51,7 @@ class StoredFile {
   StoredFile& operator=(StoredFile&& other) noexcept {
     store_ = other.store_;
     reservation_ = std::move(other.reservation_);
+    account_ = std::move(other.account_);
     object_ = std::exchange(other.object_, {});
     damaged_ = other.damaged_;
     return *this;
@@ -60,6 +65,8 @@ class StoredFile {
   void SetOwner(std::shared_ptr<ReservationOwner> owner) noexcept {
     reservation_.SetOwner(std::move(owner));
   }
+  // Charges later operations on the file to this tenant, at first to the tenant of the factor.
+  void SetAccount(std::string account) noexcept { account_ = std::move(account); }
   // Marks the file as damaged. Discard() then quarantines it.
   void MarkDamaged() { damaged_ = true; }
   // Removes the file and returns its bytes to the budget, or quarantines it if it is damaged.
@@ -69,11 +76,15 @@ class StoredFile {
 
  private:
   friend class FactorStore;
-  StoredFile(FactorStore* store, StoredObject object, Reservation reservation)
-      : store_(store), reservation_(std::move(reservation)), object_(std::move(object)) {}
+  StoredFile(FactorStore* store, std::string account, StoredObject object, Reservation reservation)
+      : store_(store),
+        reservation_(std::move(reservation)),
+        account_(std::move(account)),
+        object_(std::move(object)) {}
 
   FactorStore* store_ = nullptr;
   Reservation reservation_;
+  std::string account_;
   StoredObject object_;
   bool damaged_ = false;
 };
@@ -95,6 +106,7 @@ class UnclaimedFile {
 
   explicit operator bool() const { return static_cast<bool>(file_); }
   const std::string& folder() const { return file_.folder(); }
+  void SetAccount(std::string account) noexcept { file_.SetAccount(std::move(account)); }
   StoredFile Claim() { return std::move(file_); }
 
  private:
@@ -153,16 +165,21 @@ class FactorStore {
   // Bytes to reserve for a file with this many bytes.
   size_t Charged(size_t file_bytes) const { return objects_->Charged(file_bytes); }
 
-  // OK unless a write has failed recently or too many calls wait; then UNAVAILABLE with the cause.
-  absl::Status CheckWritable() const;
+  // Most calls of one tenant that may wait for the threads of the store.
+  static constexpr size_t kMaxWaiting = 64;
+  // Returns the number of the tenant's calls that wait for a thread.
+  size_t waiting(std::string_view tenant) const;
+  // OK unless a write has failed recently or kMaxWaiting calls of the tenant wait; then UNAVAILABLE
+  // with the cause.
+  absl::Status CheckWritable(std::string_view tenant) const;
   // Seconds after which a write may succeed: the rest of the time for which writes are refused, and
   // at least one.
   double RetrySeconds() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes one version of a factor to the folder `record.folder`. It is durable on return.
-  // `reservation` has Charged(image.bytes()) of budget(). Errors: those of CheckWritable() and of
-  // ObjectStore::Put().
-  absl::StatusOr<StoredFile> Write(const FactorRecord& record, const FactorImage& image,
-                                   Reservation reservation);
+  // `reservation` has Charged(image.bytes()) of budget(). The write is charged to `account`.
+  // Errors: those of CheckWritable() for `account` and of ObjectStore::Put().
+  absl::StatusOr<StoredFile> Write(const FactorRecord& record, std::string_view account,
+                                   const FactorImage& image, Reservation reservation);
   // Reads the parts into memory that the caller has reserved. DATA_LOSS: the file is damaged or
   // gone. UNAVAILABLE: the storage failed; a later call may succeed.
   absl::StatusOr<FactorParts> ReadParts(const StoredFile& file, MemoryResource& memory);
@@ -170,6 +187,8 @@ class FactorStore {
   absl::StatusOr<Analysis> ReadAnalysis(const StoredFile& file);
   // Blocks until the bytes of all discarded files are back in the budget.
   void AwaitDiscards() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for the files whose removals are charged to `account`.
+  void AwaitDiscards(std::string_view account) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Leaves the file in the storage and charged: its factor is of no use to this process.
   void SetAside(StoredFile file);
@@ -182,22 +201,32 @@ class FactorStore {
  private:
   friend class StoredFile;
   struct Candidate;
+  struct HeaderReads;
+  using Discards = std::map<std::string, int, std::less<>>;
 
   FactorStore(std::unique_ptr<ObjectStore> objects, int threads, size_t max_bytes);
   // If `whole`, returns the error of a header that a later call may read.
   absl::Status Scan(const std::vector<std::string>& folders, ThreadPool& threads, bool whole,
                     std::vector<FoundFactor>* found);
   void ReadHeaders(std::vector<Candidate>& candidates, ThreadPool& threads) const;
+  void ReadNextHeaders(HeaderReads& reads) const;
+  // Returns false if the system is out of memory.
+  bool ScheduleHeader(HeaderReads& reads) const;
   void ReadHeader(Candidate& candidate) const;
   absl::StatusOr<FactorFile> OpenObject(const StoredObject& object) const;
   absl::Status Charge(std::vector<Candidate>& candidates, size_t other_bytes,
                       std::vector<FoundFactor>* found);
 
-  // Runs `work` on a thread of the store and returns its status.
-  absl::Status Run(std::string_view tenant, absl::FunctionRef<absl::Status()> work);
-  absl::Status RunOnThread(std::string_view tenant, absl::FunctionRef<absl::Status()> work);
+  // Runs `work`, which reads or writes about this many bytes, on a thread of the store and returns
+  // its status.
+  absl::Status Run(std::string_view account, uint64_t bytes,
+                   absl::FunctionRef<absl::Status()> work);
+  absl::Status RunOnThread(std::string_view account, uint64_t bytes,
+                           absl::FunctionRef<absl::Status()> work);
   void Discard(StoredFile file) noexcept;
   void DiscardNow(StoredFile file) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountDiscard(Discards::node_type node) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndDiscard(const std::string& account) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   // Refuses writes for `delay`.
   void Degrade(const absl::Status& status, std::chrono::seconds delay) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -209,7 +238,7 @@ class FactorStore {
   Reservation set_aside_ ABSL_GUARDED_BY(mutex_);  // files without a StoredFile
   std::string failure_ ABSL_GUARDED_BY(mutex_);    // empty: healthy
   std::chrono::steady_clock::time_point retry_time_ ABSL_GUARDED_BY(mutex_);
-  int discarding_ ABSL_GUARDED_BY(mutex_) = 0;  // scheduled removals
+  Discards discarding_ ABSL_GUARDED_BY(mutex_);  // scheduled removals of each account
   CondVar discarded_;
 
   std::atomic<int64_t> quarantined_ = 0;

@@ -74,7 +74,9 @@ MatrixUpload::MatrixUpload(Engine& engine, const PayloadSpec& spec, std::string 
 
 void MatrixUpload::SetTenant(std::string_view tenant) {
   tenant_ = std::string(tenant);
-  if (grant_ != nullptr) grant_->SetTenant(tenant);
+  if (!needs_parsing()) return;
+  grant_->SetTenant(tenant);
+  reader_->SetAccount(tenant);
 }
 
 absl::Status MatrixUpload::Open(DeviceSlot& slot) {

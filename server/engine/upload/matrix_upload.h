@@ -45,7 +45,8 @@ class MatrixUpload {
   // `field` is the payload's path in the request, for error messages.
   MatrixUpload(Engine& engine, const PayloadSpec& spec, std::string field);
 
-  // Sets the tenant for which the call evicts factors. Call it before the first byte arrives.
+  // Sets the tenant for which the call evicts factors and parses. Call it before the first byte
+  // arrives.
   void SetTenant(std::string_view tenant);
   const std::string& tenant() const { return tenant_; }
 

@@ -38,7 +38,7 @@ class SchurHandler final
     CROUT_ASSIGN_OR_RETURN(insert_,
                            DecodeCacheOptions(header.cache(), call_.tenant(), core.limits));
     if (insert_.durable) {
-      CROUT_RETURN_IF_ERROR(core.engine.cache.CheckDurable("cache.durable"));
+      CROUT_RETURN_IF_ERROR(core.engine.cache.CheckDurable("cache.durable", insert_.tenant));
     }
     SchurRequest request;
     CROUT_ASSIGN_OR_RETURN(request.matrix, DecodeMatrix(header.matrix(), "matrix"));

@@ -179,7 +179,7 @@ class FactorizeHandler final : public IdempotentHandler {
     CROUT_ASSIGN_OR_RETURN(insert_,
                            DecodeCacheOptions(header.cache(), call_.tenant(), core.limits));
     if (insert_.durable) {
-      CROUT_RETURN_IF_ERROR(core.engine.cache.CheckDurable("cache.durable"));
+      CROUT_RETURN_IF_ERROR(core.engine.cache.CheckDurable("cache.durable", insert_.tenant));
     }
     call_.observed().request_id = insert_.request_id;
     CROUT_ASSIGN_OR_RETURN(const MatrixSpec matrix, DecodeMatrix(header.matrix(), "matrix"));

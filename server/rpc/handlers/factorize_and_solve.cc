@@ -44,7 +44,8 @@ class FactorizeAndSolveHandler final
       CROUT_ASSIGN_OR_RETURN(
           insert_, DecodeCacheOptions(header.cache(), call_.tenant(), call_.core().limits));
       if (insert_->durable) {
-        CROUT_RETURN_IF_ERROR(call_.core().engine.cache.CheckDurable("cache.durable"));
+        CROUT_RETURN_IF_ERROR(
+            call_.core().engine.cache.CheckDurable("cache.durable", insert_->tenant));
       }
       CROUT_RETURN_IF_ERROR(call_.CheckFactors());
     }

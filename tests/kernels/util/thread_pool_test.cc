@@ -49,7 +49,32 @@ TEST(ThreadPoolTest, AlternatesBetweenAccounts) {
     EXPECT_EQ(pool.waiting(), 6u);
     gate.Open();
   }
-  EXPECT_THAT(order, ::testing::ElementsAre("a0", "b0", "own", "a1", "b1", "a2"));
+  // The first turn of "a" was the task at the gate.
+  EXPECT_THAT(order, ::testing::ElementsAre("b0", "own", "a0", "b1", "a1", "a2"));
+}
+
+TEST(ThreadPoolTest, DividesTheCostsAmongAccounts) {
+  std::vector<std::string> order;
+  testing::Gate gate;
+  gate.Close();
+  {
+    ThreadPool pool(1);
+    pool.Schedule([&gate] { gate.Pass(); });
+    gate.WaitUntilHeld();
+    const auto add = [&](const char* account, const char* name, double cost,
+                         QueuePriority priority) {
+      pool.Schedule(
+          account, [&order, name] { order.emplace_back(name); }, cost, priority);
+    };
+    for (const char* name : {"a0", "a1"}) add("a", name, 3, QueuePriority::kNormal);
+    add("b", "late", 1, QueuePriority::kBatch);
+    for (const char* name : {"b0", "b1", "b2"}) add("b", name, 1, QueuePriority::kNormal);
+    EXPECT_EQ(pool.waiting("b", QueuePriority::kNormal), 3u);
+    EXPECT_EQ(pool.waiting("b", QueuePriority::kBatch), 1u);
+    EXPECT_EQ(pool.waiting("c", QueuePriority::kNormal), 0u);
+    gate.Open();
+  }
+  EXPECT_THAT(order, ::testing::ElementsAre("a0", "b0", "b1", "b2", "a1", "late"));
 }
 
 TEST(ThreadPoolTest, RunsTasksConcurrently) {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -93,13 +94,20 @@ class RpcTurnsTest : public RpcSparseTest {
     const TaskScheduler& queue = *core().engine.devices.slots()[0]->preparing;
     WaitUntil([&] { return queue.load().queue_depth == depth; }, "the calls to wait");
   }
-  // Holds all threads of the pool at gate_ in tasks of tenant A. Queues kWaiting more of its tasks,
-  // which would hold the threads at `rest`.
-  void FillPool(ThreadPool& pool, Gate& rest) {
+  // Holds all threads of the pool at gate_ in tasks of tenant A. Queues more of its tasks, which
+  // would hold the threads at `rest`, and returns their number.
+  int FillPool(ThreadPool& pool, Gate& rest) {
     for (int i = 0; i < pool.thread_count(); ++i) pool.Schedule("A", [this] { gate_.Pass(); });
     gate_.WaitUntilHeld(pool.thread_count());
     rest.Close();
-    for (int i = 0; i < kWaiting; ++i) pool.Schedule("A", [&rest] { rest.Pass(); });
+    const int waiting = pool.thread_count() + 2;
+    for (int i = 0; i < waiting; ++i) pool.Schedule("A", [&rest] { rest.Pass(); });
+    return waiting;
+  }
+  // Each of the tasks that FillPool() has queued passes the gate once.
+  void EndTasks(Gate& rest, int tasks) {
+    rest.Open();
+    WaitUntil([&] { return rest.arrivals() == tasks && rest.held() == 0; }, "the pool to be idle");
   }
   grpc::StatusCode Release(const std::string& tenant, const std::string& handle) {
     grpc::ClientContext context;
@@ -174,22 +182,54 @@ TEST_F(RpcTurnsTest, AReleaseOfAnotherTenantDoesNotWaitForAllOfTheFirst) {
     Gate rest;
     ThreadPool& pool = on_device ? of_device : of_none;
     gate_.Close();
-    FillPool(pool, rest);
+    const int tasks = FillPool(pool, rest);
     EXPECT_THAT(SampleOf(core().metrics.Scrape(), on_device ? of_slot : of_server),
-                Optional(kWaiting));
+                Optional(tasks));
     grpc::StatusCode code = grpc::StatusCode::UNKNOWN;
     std::thread releasing([&] { code = Release("B", on_device ? call.handle() : unknown); });
-    WaitUntil([&] { return pool.waiting() == kWaiting + 1; }, "the release to wait");
+    WaitUntil([&] { return pool.waiting() == static_cast<size_t>(tasks) + 1; },
+              "the release to wait");
     // In the order of arrival, tenant A would hold both threads at `rest`.
     gate_.Open();
     releasing.join();
     EXPECT_EQ(code, on_device ? grpc::StatusCode::OK : grpc::StatusCode::NOT_FOUND);
-    rest.Open();
-    // Each task passes the gate once.
-    WaitUntil([&] { return rest.arrivals() == kWaiting && rest.held() == 0; },
-              "the pool to be idle");
+    EndTasks(rest, tasks);
     Idle();
   }
+}
+
+TEST_F(RpcTurnsTest, ATextOfAnotherTenantIsParsedInItsTurn) {
+  StartWithPlaces(64);
+  ThreadPool& pool = core().engine.parsers;
+  Gate rest;
+  const int tasks = FillPool(pool, rest);
+  grpc::ClientContext context;
+  context.AddMetadata("crout-tenant", "B");
+  const auto stream = stub().Factorize(&context);
+  v1::FactorizeRequest request;
+  *request.mutable_header()->mutable_matrix() = Text();
+  constexpr int kEntries = 200'000;  // more than a segment, less than two
+  std::string text =
+      absl::StrCat("%%MatrixMarket matrix coordinate real general\n2 2 ", kEntries, "\n");
+  for (int i = 1; i < kEntries; ++i) text += "1 1 1\n";
+  request.set_data(text);
+  stream->Write(request);
+  WaitUntil([&] { return pool.waiting("B", QueuePriority::kNormal) == 1; },
+            "the first segment to wait");
+  // In the order of arrival, tenant A would hold all threads at `rest` first.
+  gate_.Open();
+  rest.WaitUntilHeld(pool.thread_count());
+  EXPECT_EQ(pool.waiting(), static_cast<size_t>(tasks - pool.thread_count()));
+  EndTasks(rest, tasks);
+  v1::FactorizeRequest last;
+  last.set_data("2 2 1\n");
+  stream->Write(last);
+  stream->WritesDone();
+  v1::FactorizeResponse response;
+  while (stream->Read(&response)) {
+  }
+  const grpc::Status status = stream->Finish();
+  EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
 TEST_F(RpcTurnsTest, NoCallNeedsANewThread) {

@@ -13,8 +13,7 @@
 #include "gtest/gtest.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/error.h"
-#include "tests/server/engine/cache/cache_fixture.h"
-#include "tests/server/engine/store/storage.h"
+#include "tests/server/engine/cache/store_tier_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::store_tier_test {
@@ -23,82 +22,11 @@ namespace {
 using ::crout::testing::FailsWith;
 using ::testing::Optional;
 
-constexpr size_t kLimit = size_t{16} << 20;
-
 // Matches a StatusOr with this value.
 MATCHER_P(Holds, value, "") {
   if (!arg.ok()) *result_listener << arg.status().ToString();
   return arg.ok() && *arg == value;
 }
-
-class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<testing::StorageKind> {
- protected:
-  // Starts with a store, and with the factors that it has.
-  void StartWithStore(size_t device_units, size_t host_units, size_t max_bytes = kLimit,
-                      const std::vector<DeviceKind>& kinds = {DeviceKind::kCuda}) {
-    End();
-    files_.reset();
-    std::vector<FoundFactor> found;
-    auto objects = storage_->Open();
-    ASSERT_OK(objects);
-    auto files = FactorStore::Open(*std::move(objects), {.max_bytes = max_bytes}, &found);
-    ASSERT_OK(files);
-    files_ = *std::move(files);
-    Start(kinds, device_units, host_units);
-    AnalysisStore analyses;
-    cache_->Restore(std::move(found), analyses);
-  }
-
-  static InsertOptions Options(bool durable) {
-    InsertOptions options;
-    options.tenant = kTenant;
-    options.lease = absl::Hours(1);
-    options.durable = durable;
-    return options;
-  }
-
-  absl::StatusOr<Handle> TryPut(char fill, const InsertOptions& options) {
-    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeStorable(fill));
-    CROUT_RETURN_IF_ERROR(cache_->StoreForInsert(factor, options));
-    CROUT_ASSIGN_OR_RETURN(const FactorInfo info, cache_->Insert(std::move(factor), options));
-    return info.handle;
-  }
-  Handle Put(char fill, bool durable = false) {
-    const absl::StatusOr<Handle> handle = TryPut(fill, Options(durable));
-    EXPECT_OK(handle);
-    return handle.value_or(Handle());
-  }
-  absl::Status Replace(const Handle& handle, char fill) {
-    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeStorable(fill));
-    CROUT_RETURN_IF_ERROR(cache_->StoreForReplace(factor, kTenant, handle));
-    return cache_->Replace(kTenant, handle, std::move(factor)).status();
-  }
-
-  size_t Files() const {
-    files_->AwaitDiscards();
-    return storage_->Names().size();
-  }
-  FactorInfo Describe(const Handle& handle) {
-    const absl::StatusOr<FactorInfo> info = cache_->Describe(kTenant, handle);
-    EXPECT_OK(info);
-    return info.value_or(FactorInfo());
-  }
-
-  // Adds factors until the factor has left `tier`, and host memory if `tier` is the host's.
-  void PushOutOf(Tier tier, const Handle& handle) {
-    for (int i = 0; i < 8 && ReasonGone(handle).empty() && TierOf(handle) <= tier; ++i) Put('z');
-  }
-
-  // Damages the contents of the only file.
-  void FlipFile() {
-    const std::string name = storage_->Names().at(0);
-    std::string bytes = storage_->Read(name);
-    bytes.back() ^= 1;
-    storage_->Write(name, bytes);
-  }
-
-  const std::unique_ptr<testing::Storage> storage_ = testing::Storage::Make(GetParam());
-};
 
 INSTANTIATE_TEST_SUITE_P(Storages, StoreTierTest,
                          ::testing::Values(testing::StorageKind::kDirectory,
@@ -321,7 +249,7 @@ TEST_P(StoreTierTest, AFailingDiskHarmsOnlyDurableFactors) {
   failpoints_.Fail(storage_->write_failpoint(), absl::ResourceExhaustedError("the disk is full"));
   const absl::Status failed = TryPut('a', Options(/*durable=*/true)).status();
   EXPECT_THAT(failed, FailsWith(absl::StatusCode::kUnavailable, "the disk is full"));
-  EXPECT_THAT(cache_->CheckDurable("cache.durable"),
+  EXPECT_THAT(cache_->CheckDurable("cache.durable", kTenant),
               FailsWith(absl::StatusCode::kUnavailable, "the disk is full"));
   EXPECT_TRUE(files_->state().degraded);
   const Handle first = Put('a');
@@ -417,7 +345,7 @@ TEST_P(StoreTierTest, FilesCountInTheQuotaOfTheirTenant) {
 
 TEST_P(StoreTierTest, DurableFactorsNeedAStore) {
   Start(2, 2);
-  EXPECT_THAT(cache_->CheckDurable("cache.durable"),
+  EXPECT_THAT(cache_->CheckDurable("cache.durable", kTenant),
               FailsWith(absl::StatusCode::kFailedPrecondition, "--store=DIR"));
   EXPECT_FALSE(cache_->store_state().has_value());
 }

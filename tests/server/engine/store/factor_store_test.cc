@@ -5,9 +5,12 @@
 #include "server/engine/store/factor_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,7 +19,9 @@
 #include "server/engine/store/directory_store.h"
 #include "tests/server/engine/store/storage.h"
 #include "tests/server/engine/store/stored_factors.h"
+#include "tests/support/memory/counting_resource.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/timing/eventually.h"
 #include "tests/support/timing/failpoints.h"
 
 namespace crout::testing::factor_store_test {
@@ -30,12 +35,13 @@ class StoreTest {
   explicit StoreTest(StorageKind kind) : storage_(Storage::Make(kind)) {}
 
  protected:
-  absl::Status Open(size_t max_bytes = kLimit) {
+  absl::Status Open(size_t max_bytes = kLimit, int threads = 2) {
     found_.clear();  // The store outlives its files.
     store_.reset();
     CROUT_ASSIGN_OR_RETURN(auto objects, storage_->Open());
     CROUT_ASSIGN_OR_RETURN(
-        store_, FactorStore::Open(std::move(objects), {.max_bytes = max_bytes}, &found_));
+        store_, FactorStore::Open(std::move(objects), {.max_bytes = max_bytes, .threads = threads},
+                                  &found_));
     return absl::OkStatus();
   }
 
@@ -45,7 +51,7 @@ class StoreTest {
     CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(record, sample.parts));
     auto reservation = store_->budget().TryReserve(store_->Charged(image.bytes()));
     if (!reservation) return absl::ResourceExhaustedError("the budget");
-    return store_->Write(record, image, *std::move(reservation));
+    return store_->Write(record, record.tenant, image, *std::move(reservation));
   }
   absl::StatusOr<FactorParts> Get(const StoredFile& file) {
     return store_->ReadParts(file, SampleMemory());
@@ -191,7 +197,7 @@ TEST_P(FactorStoreTest, AFailedWriteStopsWritesForAWhile) {
   EXPECT_EQ(store_->budget().reserved(), 0u);
   EXPECT_TRUE(store_->state().degraded);
   EXPECT_EQ(store_->state().reason, "the disk is full");
-  EXPECT_THAT(store_->CheckWritable(),
+  EXPECT_THAT(store_->CheckWritable(sample.record.tenant),
               FailsWith(absl::StatusCode::kUnavailable, "the disk is full"));
   const int writes = failpoints_.reached(name);
   EXPECT_EQ(Put(sample).status().code(), absl::StatusCode::kUnavailable);
@@ -287,6 +293,92 @@ TEST_F(DirectoryStoreTest, TriesAgainAfterAFailedWrite) {
     file.Discard();
     ASSERT_OK(Open());
   }
+}
+
+// Fixture for tests of tenants that share one thread of the store. alice_ and bob_ are files of
+// alice, with many bytes, and of bob.
+class StoreTurnsTest : public DirectoryStoreTest {
+ protected:
+  void SetUp() override {
+    ASSERT_OK(Open(kLimit, /*threads=*/1));
+    ASSERT_OK_AND_ASSIGN(alice_, PutFor("alice", /*n=*/300));
+    ASSERT_OK_AND_ASSIGN(bob_, PutFor("bob"));
+  }
+  void TearDown() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  absl::StatusOr<StoredFile> PutFor(const std::string& tenant, int64_t n = 3) {
+    StoredSample sample = DenseSample(n);
+    sample.record.handle = Handle::Random();
+    sample.record.tenant = tenant;
+    return Put(sample);
+  }
+  // Holds the thread of the store in a removal of alice, until the failpoint is released.
+  void HoldThread() {
+    ASSERT_OK_AND_ASSIGN(StoredFile removed, PutFor("alice"));
+    failpoints_.Hold("store.remove");
+    removed.Discard();
+    failpoints_.AwaitReached("store.remove");
+  }
+  void Start(std::function<absl::Status()> call) {
+    threads_.emplace_back([this, call = std::move(call)] {
+      EXPECT_OK(call());
+      ++done_;
+    });
+  }
+  void AwaitWaiting(const char* tenant, size_t calls) {
+    EXPECT_TRUE(Eventually([&] { return store_->waiting(tenant) == calls; })) << tenant;
+  }
+
+  StoredFile alice_, bob_;
+  std::atomic<int> done_ = 0;  // calls of Start() that have ended
+  std::vector<std::thread> threads_;
+};
+
+TEST_F(StoreTurnsTest, RemovalsAndLeasesOfATenantRefuseNoWrites) {
+  HoldThread();
+  for (size_t i = 0; i < 2 * FactorStore::kMaxWaiting; ++i) {
+    store_->SetLeaseEnd(alice_, absl::FromUnixSeconds(1'900'000'000));
+  }
+  EXPECT_OK(store_->CheckWritable("alice"));
+  EXPECT_OK(store_->CheckWritable("bob"));
+  Start([this] { return PutFor("bob").status(); });
+  AwaitWaiting("bob", 1);
+  store_->AwaitDiscards("bob");
+  failpoints_.Release("store.remove");
+}
+
+TEST_F(StoreTurnsTest, ATenantWithTooManyCallsIsRefusedAlone) {
+  HoldThread();
+  for (size_t i = 0; i < FactorStore::kMaxWaiting; ++i) {
+    Start([this] { return Get(alice_).status(); });
+  }
+  AwaitWaiting("alice", FactorStore::kMaxWaiting);
+  EXPECT_THAT(store_->CheckWritable("alice"),
+              FailsWith(absl::StatusCode::kUnavailable, "the limit is 64"));
+  EXPECT_OK(store_->CheckWritable("bob"));
+  failpoints_.Release("store.remove");
+}
+
+TEST_F(StoreTurnsTest, TenantsTakeTurnsByBytes) {
+  CountingResource first(size_t{16} << 20), second(size_t{16} << 20);
+  first.gate().Close();
+  second.gate().Close();
+  Start([&] { return store_->ReadParts(alice_, first).status(); });
+  first.gate().WaitUntilHeld();
+  Start([&] { return store_->ReadParts(alice_, second).status(); });
+  AwaitWaiting("alice", 1);
+  Start([this] { return Get(bob_).status(); });
+  Start([this] { return PutFor("bob").status(); });
+  AwaitWaiting("bob", 2);
+  first.gate().Open();
+  // By number, the second call of alice would hold the thread before the second call of bob.
+  EXPECT_TRUE(Eventually([&] { return done_ == 3; }));
+  EXPECT_EQ(second.live_buffers(), 0);
+  second.gate().Open();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 TEST_F(DirectoryStoreTest, ChoosesHalfOfTheDiskByDefault) {
