@@ -35,7 +35,7 @@ enum class CallKind {
 };
 inline constexpr int kCallKinds = 22;
 
-// What a call of a kind does. A phase needs some of it.
+// Parts of a call of a kind that a phase may need.
 struct CallTraits {
   const char* name;
   std::string_view job = "";       // failpoint in its job; "": it has no job
