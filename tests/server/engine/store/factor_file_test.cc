@@ -79,11 +79,11 @@ TEST_F(FactorFileTest, HoldsFactorsOfAllKindsAndTypes) {
     const Analysis& expected = *sample.record.summary.sparse->analysis;
     EXPECT_LE(expected.bytes(), file.analysis_bytes() + 1024);
     ASSERT_OK_AND_ASSIGN(const auto analysis, file.ReadAnalysis());
-    EXPECT_EQ(analysis->pattern, expected.pattern);
-    EXPECT_EQ(analysis->ordering, expected.ordering);
-    EXPECT_EQ(analysis->factor_start, expected.factor_start);
-    EXPECT_EQ(analysis->row_scale, expected.row_scale);
-    EXPECT_EQ(analysis->place_in_parent, expected.place_in_parent);
+    EXPECT_EQ(analysis.pattern, expected.pattern);
+    EXPECT_EQ(analysis.ordering, expected.ordering);
+    EXPECT_EQ(analysis.factor_start, expected.factor_start);
+    EXPECT_EQ(analysis.row_scale, expected.row_scale);
+    EXPECT_EQ(analysis.place_in_parent, expected.place_in_parent);
   }
 }
 

@@ -93,7 +93,7 @@ TEST_P(FactorStoreTest, ReadsFactorsBackAfterAStart) {
     EXPECT_TRUE(HaveEqualParts(parts, sample->parts));
     if (found.record.summary.sparse) {
       ASSERT_OK_AND_ASSIGN(const auto analysis, store_->ReadAnalysis(found.file));
-      EXPECT_EQ(analysis->border, sample->record.summary.sparse->analysis->border);
+      EXPECT_EQ(analysis.border, sample->record.summary.sparse->analysis->border);
     }
     bytes += found.file.bytes();
   }
