@@ -17,8 +17,8 @@ stopped in turn. `check` requires of the recorded history:
   durable factor thus has the acknowledged version after an outage, or a newer one that was being written.
 - Once a release was acknowledged, the handle stays missing. Only a kill or a pause within `UNDONE_RELEASE`
   seconds may undo the release of a durable factor, because its file is removed after the reply.
-- A call without an answer overlaps an outage of a home of the factor. It may be a home that this client has not
-  called yet. A call that makes a factor has no home yet.
+- A call without an answer overlaps an outage of a home of the factor. It may be a home that this client has
+  not called yet. A call that makes a factor has no home yet.
 
 A paused replica loses the factors that are not durable only for clients that call another replica meanwhile.
 Decision 0070 requires no more: the adopter of a folder cannot distinguish a pause from a loss.
