@@ -76,6 +76,8 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   StoredFile file;
   bool resident = true;   // usable by slot->device; otherwise a copy in a memory below
   uint64_t checksum = 0;  // checksum of the copy
+  // The last write of the parts to a file, if its call did not wait for its end.
+  std::shared_ptr<OverdueWrite> overdue;
 
   int pins = 0;  // Pins that exist
   // Pinned by its tenant (InsertOptions::pin): neither evicted nor moved below.

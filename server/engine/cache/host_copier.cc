@@ -36,7 +36,8 @@ absl::Status CheckHostCopy(const CachedVersion& version) {
 
 absl::StatusOr<ChargedMemory> HostCopier::CopyIn(const CachedVersion& from,
                                                  const FactorRecord* /*record*/,
-                                                 std::string_view /*tenant*/, Reserve reserve) {
+                                                 std::string_view /*tenant*/, Reserve reserve,
+                                                 std::shared_ptr<OverdueWrite>* /*overdue*/) {
   ChargedMemory copy;
   CROUT_ASSIGN_OR_RETURN(copy.reservation, reserve(from.bytes));
   DeviceSlot& slot = *from.slot;

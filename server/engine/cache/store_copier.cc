@@ -36,24 +36,25 @@ absl::Status ReadFailed(const absl::Status& status) {
 
 absl::StatusOr<ChargedMemory> StoreCopier::CopyIn(const CachedVersion& from,
                                                   const FactorRecord* record,
-                                                  std::string_view tenant, Reserve reserve) {
+                                                  std::string_view tenant, Reserve reserve,
+                                                  std::shared_ptr<OverdueWrite>* overdue) {
   ChargedMemory copy;
   if (from.file) return copy;
   if (record == nullptr) return absl::FailedPreconditionError("the entry is not a factor");
   if (!from.resident) CROUT_RETURN_IF_ERROR(CheckHostCopy(from));
-  CROUT_ASSIGN_OR_RETURN(copy.file,
-                         WriteFromHost(*record, tenant, from.factorization.parts, reserve));
+  CROUT_ASSIGN_OR_RETURN(
+      copy.file, WriteFromHost(*record, tenant, from.factorization.parts, reserve, overdue));
   return copy;
 }
 
 absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& record,
                                                          std::string_view account,
-                                                         const FactorParts& parts,
-                                                         Reserve reserve) {
+                                                         const FactorParts& parts, Reserve reserve,
+                                                         std::shared_ptr<OverdueWrite>* overdue) {
   if (const absl::Status writable = store_->CheckWritable(account); !writable.ok()) {
     return WriteFailed(writable, *store_);
   }
-  CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(record, parts));
+  CROUT_ASSIGN_OR_RETURN(FactorImage image, FactorImage::Make(record, parts));
   const size_t bytes = store_->Charged(image.bytes());
   store_->AwaitDiscards(account);
   absl::StatusOr<Reservation> reservation = reserve(bytes);
@@ -72,14 +73,16 @@ absl::StatusOr<UnclaimedFile> StoreCopier::WriteFromHost(const FactorRecord& rec
             "that are no longer needed, or raise --max-store-bytes")),
         kReasonStoreFull);
   }
-  absl::StatusOr<StoredFile> file = store_->Write(record, account, image, *std::move(reservation));
+  absl::StatusOr<StoredFile> file =
+      store_->Write(record, account, std::move(image), *std::move(reservation), overdue);
   if (!file.ok()) return WriteFailed(file.status(), *store_);
   return UnclaimedFile(*std::move(file));
 }
 
 absl::StatusOr<UnclaimedFile> StoreCopier::Write(const FactorRecord& record, DeviceSlot& slot,
-                                                 const FactorParts& parts, Reserve reserve) {
-  if (slot.on_host()) return WriteFromHost(record, record.tenant, parts, reserve);
+                                                 const FactorParts& parts, Reserve reserve,
+                                                 std::shared_ptr<OverdueWrite>* overdue) {
+  if (slot.on_host()) return WriteFromHost(record, record.tenant, parts, reserve, overdue);
   Reservation reservation;  // outlives the copy
   CROUT_ASSIGN_OR_RETURN(reservation, reserve_on_host_(parts.bytes(), record.tenant));
   FactorParts copy;
@@ -87,7 +90,11 @@ absl::StatusOr<UnclaimedFile> StoreCopier::Write(const FactorRecord& record, Dev
     MutexLock lock(&slot.transfer_mutex);
     CROUT_ASSIGN_OR_RETURN(copy, CopyToHost(*slot.transfer_context, parts, *memory_));
   }
-  return WriteFromHost(record, record.tenant, copy, reserve);
+  std::shared_ptr<OverdueWrite> of_copy;
+  absl::StatusOr<UnclaimedFile> file =
+      WriteFromHost(record, record.tenant, copy, reserve, &of_copy);
+  if (of_copy != nullptr) of_copy->Keep(reservation, copy);
+  return file;
 }
 
 absl::StatusOr<FactorParts> StoreCopier::CopyOut(ExecutionContext& context,

@@ -91,10 +91,13 @@ absl::Status FactorCache::WriteFile(FactorRecord record, NewFactor& factor) {
   record.nnz = factor.nnz;
   record.timings = factor.timings;
   CROUT_ASSIGN_OR_RETURN(Reservation entry, store_.ReserveEntry(record.tenant));
-  CROUT_ASSIGN_OR_RETURN(UnclaimedFile file,
-                         store_.WriteFile(record, *factor.slot, factor.factorization.parts));
+  std::shared_ptr<OverdueWrite> overdue;
+  absl::StatusOr<UnclaimedFile> file =
+      store_.WriteFile(record, *factor.slot, factor.factorization.parts, &overdue);
+  if (overdue != nullptr) overdue->Keep(factor.reservation, factor.factorization.parts);
+  CROUT_RETURN_IF_ERROR(file.status());
   factor.written.emplace(WrittenFactor{record.handle, record.version, record.create_time,
-                                       std::move(entry), std::move(file)});
+                                       std::move(entry), *std::move(file)});
   return absl::OkStatus();
 }
 

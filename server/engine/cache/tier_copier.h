@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -32,10 +33,11 @@ class TierCopier {
 
   // Copies the parts of a version from the memory above, for a call of `tenant` that needs their
   // memory, and charges the copy. `record` describes the factor; null: it is an internal entry,
-  // which the store does not take.
+  // which the store does not take. After an error, *overdue may be a write that uses the parts.
   virtual absl::StatusOr<ChargedMemory> CopyIn(const CachedVersion& from,
                                                const FactorRecord* record, std::string_view tenant,
-                                               Reserve reserve) = 0;
+                                               Reserve reserve,
+                                               std::shared_ptr<OverdueWrite>* overdue) = 0;
   // Copies the parts of a version to the device of the context. DATA_LOSS: the copy is corrupt.
   // UNAVAILABLE: the disk failed; a later call may succeed.
   virtual absl::StatusOr<FactorParts> CopyOut(ExecutionContext& context, const CachedVersion& from,
@@ -43,7 +45,7 @@ class TierCopier {
   // Calls `read` with the parts in host memory. Returns its errors and those of CopyOut().
   virtual absl::Status Read(const CachedVersion& from, std::string_view tenant, ReadParts read) = 0;
   // Blocks until the bytes of removed versions are back in the budget, of those whose removal is
-  // charged to `account`, or of all.
+  // charged to `account`, or of all. AwaitAllFreed() also waits for writes that are overdue.
   virtual void AwaitFreed(std::string_view /*account*/) {}
   virtual void AwaitAllFreed() {}
 };
@@ -58,7 +60,8 @@ class HostCopier final : public TierCopier {
   explicit HostCopier(MemoryResource* memory) : memory_(memory) {}
 
   absl::StatusOr<ChargedMemory> CopyIn(const CachedVersion& from, const FactorRecord* record,
-                                       std::string_view tenant, Reserve reserve) override;
+                                       std::string_view tenant, Reserve reserve,
+                                       std::shared_ptr<OverdueWrite>* overdue) override;
   absl::StatusOr<FactorParts> CopyOut(ExecutionContext& context, const CachedVersion& from,
                                       std::string_view tenant) override;
   absl::Status Read(const CachedVersion& from, std::string_view tenant, ReadParts read) override;
@@ -80,22 +83,28 @@ class StoreCopier final : public TierCopier {
 
   // A durable version already has a file; its copy is then empty.
   absl::StatusOr<ChargedMemory> CopyIn(const CachedVersion& from, const FactorRecord* record,
-                                       std::string_view tenant, Reserve reserve) override;
+                                       std::string_view tenant, Reserve reserve,
+                                       std::shared_ptr<OverdueWrite>* overdue) override;
   absl::StatusOr<FactorParts> CopyOut(ExecutionContext& context, const CachedVersion& from,
                                       std::string_view tenant) override;
   absl::Status Read(const CachedVersion& from, std::string_view tenant, ReadParts read) override;
   void AwaitFreed(std::string_view account) override { store_->AwaitDiscards(account); }
-  void AwaitAllFreed() override { store_->AwaitDiscards(); }
+  void AwaitAllFreed() override {
+    store_->AwaitOverdueWrites();
+    store_->AwaitDiscards();
+  }
 
   // Writes a factor that is in the memory of the slot's device. Errors are those of
-  // FactorCache::StoreForInsert().
+  // FactorCache::StoreForInsert(). After an error, *overdue may be a write that uses the parts.
   absl::StatusOr<UnclaimedFile> Write(const FactorRecord& record, DeviceSlot& slot,
-                                      const FactorParts& parts, Reserve reserve);
+                                      const FactorParts& parts, Reserve reserve,
+                                      std::shared_ptr<OverdueWrite>* overdue);
 
  private:
   // Writes in the turns of `account`.
   absl::StatusOr<UnclaimedFile> WriteFromHost(const FactorRecord& record, std::string_view account,
-                                              const FactorParts& parts, Reserve reserve);
+                                              const FactorParts& parts, Reserve reserve,
+                                              std::shared_ptr<OverdueWrite>* overdue);
 
   FactorStore* const store_;
   MemoryResource* const memory_;

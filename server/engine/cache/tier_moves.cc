@@ -93,15 +93,26 @@ absl::StatusOr<ChargedMemory> TieredStore::CopyBelow(CachedVersion& from, TierMe
     if (from.account == nullptr || from.used_while_moving) {
       return absl::CancelledError("the factor was used or removed");
     }
+    if (from.overdue != nullptr && !from.overdue->ended()) {
+      return absl::UnavailableError("an earlier write of the factor has not ended");
+    }
     owner = from.account->tenant();
     if (below.tier == Tier::kStore && !from.file) {
       CROUT_RETURN_IF_ERROR(CheckBytesBesideFiles(from.bytes_beside_file));
       record = owner_->RecordOf(from);
     }
   }
-  return below.copier->CopyIn(from, record ? &*record : nullptr, tenant, [&](size_t bytes) {
+  const auto reserve = [&](size_t bytes) {
     return Reserve(below.slot, below, bytes, OwnerOf(below, owner, ShareUse::kCopy), tenant);
-  });
+  };
+  std::shared_ptr<OverdueWrite> overdue;
+  absl::StatusOr<ChargedMemory> copy =
+      below.copier->CopyIn(from, record ? &*record : nullptr, tenant, reserve, &overdue);
+  if (overdue != nullptr) {
+    MutexLock lock(&mutex_);
+    from.overdue = std::move(overdue);
+  }
+  return copy;
 }
 
 absl::Status TieredStore::CheckBytesBesideFiles(size_t bytes) const {
@@ -116,7 +127,8 @@ absl::Status TieredStore::CheckBytesBesideFiles(size_t bytes) const {
 }
 
 absl::StatusOr<UnclaimedFile> TieredStore::WriteFile(const FactorRecord& record, DeviceSlot& slot,
-                                                     const FactorParts& parts) {
+                                                     const FactorParts& parts,
+                                                     std::shared_ptr<OverdueWrite>* overdue) {
   if (parts.is_fixed()) {
     return absl::FailedPreconditionError(
         "this factor is usable only on its device and cannot be stored: leave durable out, or "
@@ -127,10 +139,11 @@ absl::StatusOr<UnclaimedFile> TieredStore::WriteFile(const FactorRecord& record,
     CROUT_RETURN_IF_ERROR(CheckBytesBesideFiles(BytesBesideFile(record.summary)));
   }
   auto& copier = static_cast<StoreCopier&>(*file_memory().copier);
-  return copier.Write(record, slot, parts, [&](size_t bytes) {
+  const auto reserve = [&](size_t bytes) {
     return Reserve(/*slot=*/nullptr, file_memory(), bytes, OwnerOf(file_memory(), record.tenant),
                    record.tenant);
-  });
+  };
+  return copier.Write(record, slot, parts, reserve, overdue);
 }
 
 bool TieredStore::IsResident(const CachedVersion& version) const {

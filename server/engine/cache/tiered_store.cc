@@ -184,6 +184,10 @@ ChargedMemory TieredStore::Detach(CachedVersion& version) noexcept {
 }
 
 void TieredStore::DetachAll() noexcept {
+  // Writes that have not ended use the parts of versions.
+  for (TierMemory& memory : memories_) {
+    if (memory.copier != nullptr) memory.copier->AwaitAllFreed();
+  }
   std::list<std::shared_ptr<CachedVersion>> copies;  // destroyed after the lock is released
   MutexLock lock(&mutex_);
   for (TierMemory& memory : memories_) {
@@ -268,6 +272,11 @@ void TieredStore::Move(CachedVersion& version, TierMemory& to, ChargedMemory& co
     std::swap(version.file_entry, copy.reservation);  // which was empty
     copy.file = UnclaimedFile(std::move(version.file));
   }
+  // A write that has not ended reads the parts that are now in `copy`.
+  if (version.overdue != nullptr) {
+    version.overdue->Keep(copy.reservation, copy.parts);
+    version.overdue = nullptr;
+  }
   version.memory = &to;
   if (attached) AddToMemory(version);
 }
@@ -276,6 +285,9 @@ ChargedMemory TieredStore::ReleaseIfUnused(CachedVersion& version) noexcept {
   RemoveFromIdle(version);
   if (version.pins > 0 || version.moving) return {};
   if (version.account == nullptr) {
+    if (version.overdue != nullptr) {
+      version.overdue->Keep(version.reservation, version.factorization.parts);
+    }
     return {.slot = version.memory->slot,
             .reservation = std::move(version.reservation),
             .parts = std::move(version.factorization.parts),

@@ -109,9 +109,10 @@ class TieredStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Writes a factor to a file before it is attached as a durable version. Blocks. Errors are those
-  // of FactorCache::StoreForInsert().
+  // of FactorCache::StoreForInsert(). After an error, *overdue may be a write that uses the parts.
   absl::StatusOr<UnclaimedFile> WriteFile(const FactorRecord& record, DeviceSlot& slot,
-                                          const FactorParts& parts);
+                                          const FactorParts& parts,
+                                          std::shared_ptr<OverdueWrite>* overdue);
   // Returns the memory of versions in files. Requires that there are files.
   TierMemory& file_memory() { return memories_.back(); }
 

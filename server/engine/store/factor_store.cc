@@ -21,10 +21,7 @@ namespace {
 // Most scheduled tasks. Further ends of leases of a tenant with kMaxWaiting of them are not
 // recorded.
 constexpr size_t kMaxScheduled = 10'000;
-// Cost of an operation without bytes, in bytes that a disk writes in the same time.
-constexpr double kOperationCost = 64 << 10;
 // Removals free space and take little time. The end of a lease is needed only at the next start.
-constexpr QueuePriority kCallPriority = QueuePriority::kNormal;
 constexpr QueuePriority kRemovalPriority = QueuePriority::kInteractive;
 constexpr QueuePriority kLeasePriority = QueuePriority::kBatch;
 // Threads that read headers at the start. Most of them wait for the disk or the bucket.
@@ -73,7 +70,7 @@ FactorStore::FactorStore(std::unique_ptr<ObjectStore> objects, int threads, size
 FactorStore::~FactorStore() = default;
 
 absl::Status FactorStore::ReadFolder(const std::string& folder, std::vector<FoundFactor>* found) {
-  return Scan({folder}, threads_, /*whole=*/true, found);
+  return Scan({folder}, threads_.pool(), /*whole=*/true, found);
 }
 
 absl::Status FactorStore::Scan(const std::vector<std::string>& folders, ThreadPool& threads,
@@ -139,7 +136,7 @@ void FactorStore::ReadHeaders(std::vector<Candidate>& candidates, ThreadPool& th
 bool FactorStore::ScheduleHeader(HeaderReads& reads) const {
   try {
     reads.threads.Schedule(
-        "", [this, &reads] { ReadNextHeaders(reads); }, kOperationCost);
+        "", [this, &reads] { ReadNextHeaders(reads); }, StoreThreads::kOperationCost);
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -207,34 +204,8 @@ absl::Status FactorStore::Charge(std::vector<Candidate>& candidates, size_t othe
   return status;
 }
 
-absl::Status FactorStore::Run(std::string_view account, uint64_t bytes,
-                              absl::FunctionRef<absl::Status()> work) {
-  return CatchBadAlloc([&] { return RunOnThread(account, bytes, work); });
-}
-
-absl::Status FactorStore::RunOnThread(std::string_view account, uint64_t bytes,
-                                      absl::FunctionRef<absl::Status()> work) {
-  Mutex mutex;
-  CondVar ended;
-  bool done = false;
-  absl::Status status;
-  threads_.Schedule(
-      account,
-      [&] {
-        absl::Status result = CatchBadAlloc(work);
-        MutexLock lock(&mutex);
-        status = std::move(result);
-        done = true;
-        ended.Signal();  // The waiting thread leaves only after the lock.
-      },
-      kOperationCost + static_cast<double>(bytes), kCallPriority);
-  MutexLock lock(&mutex);
-  while (!done) ended.Wait(&mutex);
-  return status;
-}
-
 size_t FactorStore::waiting(std::string_view tenant) const {
-  return threads_.waiting(tenant, kCallPriority);
+  return threads_.pool().waiting(tenant, StoreThreads::kCallPriority);
 }
 
 absl::Status FactorStore::CheckWritable(std::string_view tenant) const {
@@ -243,6 +214,11 @@ absl::Status FactorStore::CheckWritable(std::string_view tenant) const {
                                                " calls of this tenant wait for the store, and the "
                                                "limit is ",
                                                kMaxWaiting, ". Try again later"));
+  }
+  if (threads_.all_hang()) {
+    return absl::UnavailableError(
+        "factors cannot be stored at present: the storage does not respond. Try again later, or "
+        "request a factor that is not durable");
   }
   MutexLock lock(&mutex_);
   if (failure_.empty() || SteadyNow() >= retry_time_) return absl::OkStatus();
@@ -265,27 +241,42 @@ void FactorStore::Degrade(const absl::Status& status, std::chrono::seconds delay
 }
 
 absl::StatusOr<StoredFile> FactorStore::Write(const FactorRecord& record, std::string_view account,
-                                              const FactorImage& image, Reservation reservation) {
+                                              FactorImage image, Reservation reservation,
+                                              std::shared_ptr<OverdueWrite>* overdue) {
   CROUT_RETURN_IF_ERROR(CheckWritable(account));
-  StoredObject object;
-  const absl::Time lease_end = std::min(WallNow() + record.lease, record.life_end);
-  std::string tenant = record.tenant;
-  const absl::Status status = Run(account, image.bytes(), [&]() -> absl::Status {
-    CROUT_ASSIGN_OR_RETURN(
-        object, objects_->Put(record.folder, StemOf(record), image.contents(), lease_end));
-    return absl::OkStatus();
-  });
+  // Owns the memory of the write. A file that is complete after the end of its call is discarded.
+  struct Job {
+    FactorRecord record;
+    FactorImage image;
+    Reservation reservation;
+    absl::Time lease_end;
+    UnclaimedFile file = {};
+  };
+  const size_t bytes = image.bytes();
+  const auto job = std::make_shared<Job>(Job{record, std::move(image), std::move(reservation),
+                                             std::min(WallNow() + record.lease, record.life_end)});
+  const absl::Status status = threads_.Write(
+      account, bytes,
+      [this, job]() -> absl::Status {
+        const FactorRecord& written = job->record;
+        CROUT_ASSIGN_OR_RETURN(
+            StoredObject object,
+            objects_->Put(written.folder, StemOf(written), job->image.contents(), job->lease_end));
+        job->file = UnclaimedFile(
+            StoredFile(this, written.tenant, std::move(object), std::move(job->reservation)));
+        return absl::OkStatus();
+      },
+      overdue);
   if (!status.ok()) {
     // Without the lease of the folder, the write ended before any request, so the next one may
     // start.
     Degrade(status, Holds(record.folder) ? kRetryDelay : std::chrono::seconds(0));
     return status;
   }
-  StoredFile file(this, std::move(tenant), std::move(object), std::move(reservation));
-  written_bytes_ += static_cast<int64_t>(image.bytes());
+  written_bytes_ += static_cast<int64_t>(bytes);
   MutexLock lock(&mutex_);
   failure_.clear();
-  return file;
+  return job->file.Claim();
 }
 
 absl::StatusOr<FactorFile> FactorStore::OpenObject(const StoredObject& object) const {
@@ -295,11 +286,12 @@ absl::StatusOr<FactorFile> FactorStore::OpenObject(const StoredObject& object) c
 
 absl::StatusOr<FactorParts> FactorStore::ReadParts(const StoredFile& file, MemoryResource& memory) {
   FactorParts parts;
-  const absl::Status status = Run(file.account_, file.object_.bytes, [&]() -> absl::Status {
-    CROUT_ASSIGN_OR_RETURN(const FactorFile opened, OpenObject(file.object_));
-    CROUT_ASSIGN_OR_RETURN(parts, opened.ReadParts(memory));
-    return absl::OkStatus();
-  });
+  const absl::Status status =
+      threads_.Read(file.account_, file.object_.bytes, [&]() -> absl::Status {
+        CROUT_ASSIGN_OR_RETURN(const FactorFile opened, OpenObject(file.object_));
+        CROUT_ASSIGN_OR_RETURN(parts, opened.ReadParts(memory));
+        return absl::OkStatus();
+      });
   if (absl::IsUnavailable(status)) ++failed_reads_;
   CROUT_RETURN_IF_ERROR(status);
   read_bytes_ += static_cast<int64_t>(parts.bytes());
@@ -308,11 +300,12 @@ absl::StatusOr<FactorParts> FactorStore::ReadParts(const StoredFile& file, Memor
 
 absl::StatusOr<Analysis> FactorStore::ReadAnalysis(const StoredFile& file) {
   Analysis analysis;
-  const absl::Status status = Run(file.account_, file.object_.bytes, [&]() -> absl::Status {
-    CROUT_ASSIGN_OR_RETURN(const FactorFile opened, OpenObject(file.object_));
-    CROUT_ASSIGN_OR_RETURN(analysis, opened.ReadAnalysis());
-    return absl::OkStatus();
-  });
+  const absl::Status status =
+      threads_.Read(file.account_, file.object_.bytes, [&]() -> absl::Status {
+        CROUT_ASSIGN_OR_RETURN(const FactorFile opened, OpenObject(file.object_));
+        CROUT_ASSIGN_OR_RETURN(analysis, opened.ReadAnalysis());
+        return absl::OkStatus();
+      });
   if (absl::IsUnavailable(status)) ++failed_reads_;
   CROUT_RETURN_IF_ERROR(status);
   return analysis;
@@ -336,7 +329,8 @@ void FactorStore::Discard(StoredFile file) noexcept {
     // Nothing can fail from here on.
     CountDiscard(node.extract(node.begin()));
     *held = std::move(file);
-    threads_.Schedule(std::move(place), std::move(task), kOperationCost, kRemovalPriority);
+    threads_.pool().Schedule(std::move(place), std::move(task), StoreThreads::kOperationCost,
+                             kRemovalPriority);
   } catch (const std::bad_alloc&) {
     DiscardNow(std::move(file));
   }
@@ -388,15 +382,16 @@ void FactorStore::SetAside(StoredFile file) {
 }
 
 void FactorStore::SetLeaseEnd(const StoredFile& file, absl::Time end) noexcept {
-  if (!file || (threads_.waiting() >= kMaxScheduled &&
-                threads_.waiting(file.account_, kLeasePriority) >= kMaxWaiting)) {
+  ThreadPool& pool = threads_.pool();
+  if (!file || (pool.waiting() >= kMaxScheduled &&
+                pool.waiting(file.account_, kLeasePriority) >= kMaxWaiting)) {
     return;
   }
   AbandonOnBadAlloc([&] {
-    threads_.Schedule(
+    pool.Schedule(
         file.account_,
         [this, object = file.object_, end] { objects_->SetLeaseEnd(object, end).IgnoreError(); },
-        kOperationCost, kLeasePriority);
+        StoreThreads::kOperationCost, kLeasePriority);
   });
 }
 

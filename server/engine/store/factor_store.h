@@ -7,8 +7,9 @@
 // The threads of the store divide their work among tenants by bytes (decision 0066). Each operation
 // is charged to a tenant, and waits only for operations that are in progress and for its turn.
 //
-// After a write has failed, the store refuses writes until a delay has passed. The next write then
-// decides. Reads, removals and all other calls of the server continue.
+// After a write has failed, or has not ended within its time limit (store_threads.h), the store
+// refuses writes until a delay has passed. The next write then decides. Reads, removals and all
+// other calls of the server continue.
 #ifndef CROUT_SERVER_ENGINE_STORE_FACTOR_STORE_H_
 #define CROUT_SERVER_ENGINE_STORE_FACTOR_STORE_H_
 
@@ -24,7 +25,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -37,6 +37,7 @@
 #include "server/engine/store/factor_record.h"
 #include "server/engine/store/object_store.h"
 #include "server/engine/store/store_state.h"
+#include "server/engine/store/store_threads.h"
 
 namespace crout {
 
@@ -169,22 +170,26 @@ class FactorStore {
   static constexpr size_t kMaxWaiting = 64;
   // Returns the number of the tenant's calls that wait for a thread.
   size_t waiting(std::string_view tenant) const;
-  // OK unless a write has failed recently or kMaxWaiting calls of the tenant wait; then UNAVAILABLE
-  // with the cause.
+  // OK unless a write has failed recently, the storage does not respond, or kMaxWaiting calls of
+  // the tenant wait; then UNAVAILABLE with the cause.
   absl::Status CheckWritable(std::string_view tenant) const;
   // Seconds after which a write may succeed: the rest of the time for which writes are refused, and
   // at least one.
   double RetrySeconds() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes one version of a factor to the folder `record.folder`. It is durable on return.
   // `reservation` has Charged(image.bytes()) of budget(). The write is charged to `account`.
-  // Errors: those of CheckWritable() for `account` and of ObjectStore::Put().
+  // Errors: those of CheckWritable() for `account` and of ObjectStore::Put(). UNAVAILABLE also if
+  // the write takes too long. It then sets *overdue, which uses the parts until it ends.
   absl::StatusOr<StoredFile> Write(const FactorRecord& record, std::string_view account,
-                                   const FactorImage& image, Reservation reservation);
+                                   FactorImage image, Reservation reservation,
+                                   std::shared_ptr<OverdueWrite>* overdue);
   // Reads the parts into memory that the caller has reserved. DATA_LOSS: the file is damaged or
   // gone. UNAVAILABLE: the storage failed; a later call may succeed.
   absl::StatusOr<FactorParts> ReadParts(const StoredFile& file, MemoryResource& memory);
   // Reads the analysis of a sparse factor. Errors are those of ReadParts().
   absl::StatusOr<Analysis> ReadAnalysis(const StoredFile& file);
+  // Blocks until no write is overdue.
+  void AwaitOverdueWrites() { threads_.AwaitOverdue(); }
   // Blocks until the bytes of all discarded files are back in the budget.
   void AwaitDiscards() ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for the files whose removals are charged to `account`.
@@ -217,12 +222,6 @@ class FactorStore {
   absl::Status Charge(std::vector<Candidate>& candidates, size_t other_bytes,
                       std::vector<FoundFactor>* found);
 
-  // Runs `work`, which reads or writes about this many bytes, on a thread of the store and returns
-  // its status.
-  absl::Status Run(std::string_view account, uint64_t bytes,
-                   absl::FunctionRef<absl::Status()> work);
-  absl::Status RunOnThread(std::string_view account, uint64_t bytes,
-                           absl::FunctionRef<absl::Status()> work);
   void Discard(StoredFile file) noexcept;
   void DiscardNow(StoredFile file) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void CountDiscard(Discards::node_type node) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
@@ -248,7 +247,7 @@ class FactorStore {
   std::atomic<int64_t> failed_writes_ = 0;
   std::atomic<int64_t> failed_reads_ = 0;
 
-  ThreadPool threads_;  // destroyed first
+  StoreThreads threads_;  // destroyed first
 };
 
 }  // namespace crout

@@ -63,6 +63,7 @@ class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<tes
   }
 
   size_t Files() const {
+    files_->AwaitOverdueWrites();
     files_->AwaitDiscards();
     return storage_->Names().size();
   }

@@ -48,10 +48,12 @@ class StoreTest {
   absl::StatusOr<StoredFile> Put(const StoredSample& sample) {
     FactorRecord record = sample.record;
     record.folder = store_->home();
-    CROUT_ASSIGN_OR_RETURN(const FactorImage image, FactorImage::Make(record, sample.parts));
+    CROUT_ASSIGN_OR_RETURN(FactorImage image, FactorImage::Make(record, sample.parts));
+    std::shared_ptr<OverdueWrite> overdue;  // samples outlive it
     auto reservation = store_->budget().TryReserve(store_->Charged(image.bytes()));
     if (!reservation) return absl::ResourceExhaustedError("the budget");
-    return store_->Write(record, record.tenant, image, *std::move(reservation));
+    return store_->Write(record, record.tenant, std::move(image), *std::move(reservation),
+                         &overdue);
   }
   absl::StatusOr<FactorParts> Get(const StoredFile& file) {
     return store_->ReadParts(file, SampleMemory());
