@@ -2,6 +2,7 @@
 
 #include "server/tenant_states.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -22,6 +23,7 @@ void Add(const Engine& engine, const TenantLoad& load, TenantState& state) {
     const DeviceScheduler::TenantJobs jobs = slot->scheduler->JobsOf(load.tenant);
     state.queued_jobs += static_cast<int64_t>(jobs.queued);
     state.running_jobs += static_cast<int64_t>(jobs.running);
+    state.device_seconds += jobs.seconds;
   }
 }
 
@@ -30,6 +32,8 @@ void Add(const Engine& engine, const TenantLoad& load, TenantState& state) {
 std::vector<TenantState> TenantStates(const Engine& engine, const std::set<std::string>& names) {
   std::vector<TenantState> states;
   if (names.empty()) return states;
+  double seconds = 0;  // of tenants that are not shown
+  for (const auto& slot : engine.devices.slots()) seconds += slot->scheduler->used_seconds();
   std::set<std::string> shown;
   for (const std::string& name : names) {
     if (shown.size() == kMostTenants) break;
@@ -37,12 +41,15 @@ std::vector<TenantState> TenantStates(const Engine& engine, const std::set<std::
     TenantState& state = states.emplace_back();
     state.tenant = name;
     Add(engine, engine.tenant_loads.Of(name), state);
+    seconds -= state.device_seconds;
   }
   TenantState& other = states.emplace_back();
   other.tenant = "other";
   for (const TenantLoad& load : engine.tenant_loads.Largest(std::numeric_limits<size_t>::max())) {
     if (shown.count(load.tenant) == 0) Add(engine, load, other);
   }
+  // Includes tenants without a load. Rounding must not make it negative.
+  other.device_seconds = std::max(seconds, 0.0);
   return states;
 }
 

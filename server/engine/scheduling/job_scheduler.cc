@@ -148,7 +148,12 @@ absl::Status JobScheduler::CheckQueued(const std::string& tenant, int64_t limit)
 
 JobScheduler::TenantJobs JobScheduler::JobsOf(std::string_view tenant) const {
   MutexLock lock(&mutex_);
-  return {queue_.Queued(tenant), queue_.InService(tenant)};
+  return {queue_.Queued(tenant), queue_.InService(tenant), used_seconds_.Of(tenant)};
+}
+
+double JobScheduler::used_seconds() const {
+  MutexLock lock(&mutex_);
+  return used_seconds_.all();
 }
 
 bool JobScheduler::Remove(const QueuedJob* job) {
@@ -232,7 +237,9 @@ void JobScheduler::CorrectCharges(size_t stream, DequeuedJobs& dequeued) {
   for (const DequeuedJobs::Charge& charge : dequeued.charges) charged += charge.seconds;
   for (const DequeuedJobs::Charge& charge : dequeued.charges) {
     const double seconds = elapsed.count() * charge.seconds / charged;
-    if (options_.quotas != nullptr) options_.quotas->Charge(Queue::NameOf(charge.tenant), seconds);
+    const std::string& tenant = Queue::NameOf(charge.tenant);
+    if (options_.quotas != nullptr) options_.quotas->Charge(tenant, seconds);
+    used_seconds_.Add(tenant, seconds);
     queue_.End(charge.tenant, charge.priority, CostOf(seconds) - charge.seconds);
   }
   dequeued.charges.clear();

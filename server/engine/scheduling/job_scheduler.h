@@ -24,6 +24,7 @@
 #include "kernels/util/mutex.h"
 #include "kernels/util/status_macros.h"
 #include "server/engine/quotas/quotas.h"
+#include "server/engine/quotas/tenant_totals.h"
 
 namespace crout {
 
@@ -96,12 +97,14 @@ class JobScheduler {
   absl::Status CheckRoom(const std::string& tenant) const;
 
   Load load() const;
-  // Numbers of jobs of one tenant.
   struct TenantJobs {
     size_t queued = 0;
     size_t running = 0;
+    double seconds = 0;  // of streams that ended jobs have used (TenantTotals)
   };
   TenantJobs JobsOf(std::string_view tenant) const;
+  // Returns the seconds of streams that ended jobs of all tenants have used.
+  double used_seconds() const;
 
   // Refuses new jobs, drops the queued jobs, and waits for the running jobs.
   void Stop();
@@ -239,6 +242,7 @@ class JobScheduler {
   // Time at which Reap() next wakes without a signal.
   Clock::time_point reap_at_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
   double queued_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  TenantTotals used_seconds_ ABSL_GUARDED_BY(mutex_);
   std::vector<Stream> streams_ ABSL_GUARDED_BY(mutex_);
 
   Mutex join_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);

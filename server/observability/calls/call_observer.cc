@@ -148,7 +148,8 @@ void CallObserver::EndStep(ObservedCall& call) {
 
 void CallObserver::End(const ObservedCall& call) {
   metrics_.CountRequest(call.method, call.status.code());
-  if (const auto rejection = RejectionOf(call.status)) metrics_.CountRejected(*rejection);
+  if (const auto rejection = RejectionOf(call.status))
+    metrics_.CountRejected(*rejection, call.tenant);
   if (call.in_step) ObserveWork(call, call.StepSeconds());
   log_.Write(call, call.Seconds());
   Audit(call);

@@ -306,7 +306,23 @@ void Metrics::ObservePhase(JobPhase phase, double seconds) {
   phase_duration_[Index(phase)]->Observe(seconds);
 }
 
-void Metrics::CountRejected(Rejection reason) { rejected_[Index(reason)]->Increment(); }
+void Metrics::CountRejected(Rejection reason, std::string_view tenant) {
+  rejected_[Index(reason)]->Increment();
+  if (reason != Rejection::kQuota) return;
+  MutexLock lock(&refusals_mutex_);
+  refusals_.Add(tenant, 1);
+}
+
+void Metrics::SetRefusals(std::vector<TenantState>& tenants) const {
+  if (tenants.empty()) return;
+  MutexLock lock(&refusals_mutex_);
+  double others = refusals_.all();
+  for (auto tenant = tenants.begin(); tenant != std::prev(tenants.end()); ++tenant) {
+    tenant->refusals = refusals_.Of(tenant->tenant);
+    others -= tenant->refusals;
+  }
+  tenants.back().refusals = others;
+}
 
 void Metrics::CountCallerRefused(CallerRefusal reason) {
   callers_refused_[Index(reason)]->Increment();
@@ -451,7 +467,8 @@ ServerState Metrics::RefreshGauges() const {
 }
 
 std::string Metrics::Scrape() const {
-  const ServerState state = RefreshGauges();
+  ServerState state = RefreshGauges();
+  SetRefusals(state.tenants);
   std::vector<NamedGpu> gpus;
   for (size_t i = 0; i < std::min(devices_.size(), state.devices.size()); ++i) {
     if (state.devices[i].gpu) gpus.push_back({device_names_[i], *state.devices[i].gpu});

@@ -14,11 +14,13 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "kernels/dtype.h"
 #include "kernels/util/mutex.h"
 #include "server/engine/cache/cache_events.h"
+#include "server/engine/quotas/tenant_totals.h"
 #include "server/observability/metrics/device_metrics.h"
 #include "server/observability/metrics/gpu_metrics.h"
 #include "server/observability/metrics/labels.h"
@@ -71,7 +73,7 @@ class Metrics : public CacheEvents {
   void ObserveDuration(Method method, double seconds);
   // Records a phase of a call. Call it only for phases that took place.
   void ObservePhase(JobPhase phase, double seconds);
-  void CountRejected(Rejection reason);
+  void CountRejected(Rejection reason, std::string_view tenant);
   // Counts a call whose caller is not, or is no longer, authorized.
   void CountCallerRefused(CallerRefusal reason);
 
@@ -183,6 +185,7 @@ class Metrics : public CacheEvents {
   void RegisterProcess(const std::string& cuda);
   // Updates the gauges from the state source. Returns the state, parts of which have no gauges.
   ServerState RefreshGauges() const;
+  void SetRefusals(std::vector<TenantState>& tenants) const ABSL_LOCKS_EXCLUDED(refusals_mutex_);
 
   // Constant after construction.
   std::unique_ptr<prometheus::Registry> registry_;
@@ -193,6 +196,8 @@ class Metrics : public CacheEvents {
   LazyHistograms<kMethodNames.size()> request_duration_;
   LazyHistograms<kJobPhaseNames.size()> phase_duration_;
   Counters<kRejectionNames.size()> rejected_;
+  mutable Mutex refusals_mutex_;
+  TenantTotals refusals_ ABSL_GUARDED_BY(refusals_mutex_);  // because of quotas
   Counters<kCallerRefusalNames.size()> callers_refused_;
   prometheus::Counter* wasted_seconds_;
   prometheus::Gauge* overdue_jobs_;

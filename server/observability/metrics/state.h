@@ -49,6 +49,8 @@ struct TenantState {
   int64_t bytes_in_flight = 0;  // memory of jobs and uploads
   int64_t queued_jobs = 0;
   int64_t running_jobs = 0;
+  double device_seconds = 0;  // used by ended jobs, since the start
+  double refusals = 0;        // calls refused because of a quota, since the start
 };
 
 struct ServerState {

@@ -36,6 +36,20 @@ constexpr TenantMetric kTenantMetrics[] = {
     {kJobs, kJobsHelp, "state", "running", &TenantState::running_jobs},
 };
 
+// The same for a counter.
+struct TenantCounter {
+  const char* name;
+  const char* help;
+  double TenantState::*value;
+};
+
+constexpr TenantCounter kTenantCounters[] = {
+    {"crout_tenant_device_seconds_total", "Seconds of device streams that jobs have used.",
+     &TenantState::device_seconds},
+    {"crout_tenant_refusals_total", "Calls refused because of a quota of the tenant.",
+     &TenantState::refusals},
+};
+
 }  // namespace
 
 std::vector<prometheus::MetricFamily> TenantFamilies(const std::vector<TenantState>& tenants) {
@@ -50,6 +64,14 @@ std::vector<prometheus::MetricFamily> TenantFamilies(const std::vector<TenantSta
       sample.label.push_back({"tenant", tenant.tenant});
       if (metric.label != nullptr) sample.label.push_back({metric.label, metric.label_value});
       sample.gauge.value = static_cast<double>(tenant.*metric.value);
+    }
+  }
+  for (const TenantCounter& counter : kTenantCounters) {
+    families.push_back({counter.name, counter.help, prometheus::MetricType::Counter, {}});
+    for (const TenantState& tenant : tenants) {
+      prometheus::ClientMetric& sample = families.back().metric.emplace_back();
+      sample.label.push_back({"tenant", tenant.tenant});
+      sample.counter.value = tenant.*counter.value;
     }
   }
   return families;

@@ -43,7 +43,8 @@ class Daemon:
         self._failpoints = str(work_dir / "failpoints")
         self._log = open(work_dir / "croutd.log", "wb")
         quotas = work_dir / "quotas.toml"
-        quotas.write_text("[tenant.default]\nsoft = true\n")  # names the tenant for its metrics
+        # Also names the tenant for its metrics.
+        quotas.write_text("[tenant.default]\nsoft = true\nmax_n = 1400\n")
         quotas.chmod(0o644)
         self._process = subprocess.Popen(
             [croutd_test, f"--failpoints={self._failpoints}", f"--quotas={quotas}", "--listen=127.0.0.1:0",
@@ -148,6 +149,7 @@ class Loads:
         self._metrics = metrics
         self._small = write_tridiagonal(work_dir / "small.mtx", 300)
         self._medium = write_tridiagonal(work_dir / "medium.mtx", 1400)
+        self._large = write_tridiagonal(work_dir / "large.mtx", 1500)  # exceeds the quota
         self._ones = work_dir / "ones.mtx"
         self._ones.write_text("%%MatrixMarket matrix array real general\n2 1\n1\n1\n")
         self._singular = work_dir / "singular.mtx"
@@ -243,6 +245,9 @@ class Loads:
             self._daemon.failpoint("release scheduler.job")
             for caller in started:
                 caller.join()
+
+    def over_quota(self):
+        assert self._daemon.factor(self._large) is None
 
     def _await_gauge(self, name, value):
         wait_until(lambda: re.search(rf"^{name}\S* {value}$", self._daemon.scrape(), re.M),

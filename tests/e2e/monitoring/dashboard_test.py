@@ -71,11 +71,13 @@ PANEL_LOADS = {
     "Memory of tenants": "factor",
     "Factors of tenants": "factor",
     "Jobs of tenants": "crowd",
+    "Device time of tenants": "factor",
+    "Refused calls of tenants": "over_quota",
     "Daemons up": "stop",
     "Healthy devices": "stop",
 }
-LOADS = ["factor", "solve", "series", "batches", "small", "unknown_handle", "slow_upload", "crowd", "crowd_out", "promote",
-         "failure", "gpu", "stop"]  # run in this order
+LOADS = ["factor", "solve", "series", "batches", "small", "unknown_handle", "slow_upload", "crowd", "over_quota",
+         "crowd_out", "promote", "failure", "gpu", "stop"]  # run in this order
 # Metrics that only a daemon with certificates or identities exports. A daemon without --store exports no
 # metrics of the store.
 OF_SETTINGS = {"crout_file_refused", "crout_tls_certificate_timestamp_seconds"}

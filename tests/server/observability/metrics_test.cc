@@ -165,7 +165,7 @@ TEST(MetricsTest, CountsWhatIsRecorded) {
   metrics.CountRequest(Method::kSolve, static_cast<absl::StatusCode>(99));
   metrics.ObserveDuration(Method::kSolve, 0.002);
   metrics.ObservePhase(JobPhase::kQueue, 0.25);
-  metrics.CountRejected(Rejection::kMemory);
+  metrics.CountRejected(Rejection::kMemory, "t");
   metrics.CountReceived(100);
   metrics.CountSent(7);
   metrics.ObserveUpload(4096);

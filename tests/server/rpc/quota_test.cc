@@ -201,8 +201,9 @@ TEST_F(RpcQuotaTest, QueuedJobsAreLimited) {
 }
 
 TEST_F(RpcQuotaTest, OnlyConfiguredTenantsAreLabels) {
-  StartWithQuotas("[tenant.named]\nfactors = 5\n");
+  StartWithQuotas("[default]\nmax_n = 50\n[tenant.named]\nfactors = 5\n");
   v1::Factor factor;
+  ExpectRefused(SendHeader(Dense(60, 60)), "the quota max_n is 50", /*waiting_helps=*/false);
   ASSERT_TRUE(Factorize(20, &factor).ok());  // tenant "default"
   Idle();
   const std::string text = core().metrics.Scrape();
@@ -211,6 +212,10 @@ TEST_F(RpcQuotaTest, OnlyConfiguredTenantsAreLabels) {
   EXPECT_GT(SampleOf(text, "crout_tenant_bytes{tenant=\"other\",kind=\"device\"}").value_or(0),
             1000);
   EXPECT_EQ(SampleOf(text, "crout_tenant_jobs{tenant=\"named\",state=\"queued\"}"), 0);
+  EXPECT_EQ(SampleOf(text, "crout_tenant_device_seconds_total{tenant=\"named\"}"), 0);
+  EXPECT_GT(SampleOf(text, "crout_tenant_device_seconds_total{tenant=\"other\"}").value_or(0), 0);
+  EXPECT_EQ(SampleOf(text, "crout_tenant_refusals_total{tenant=\"named\"}"), 0);
+  EXPECT_EQ(SampleOf(text, "crout_tenant_refusals_total{tenant=\"other\"}"), 1);
   EXPECT_EQ(text.find("tenant=\"default\""), std::string::npos);
 }
 
