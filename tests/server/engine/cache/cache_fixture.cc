@@ -88,15 +88,15 @@ absl::StatusOr<NewFactor> CacheTest::Make(char fill, size_t bytes, size_t slot_i
   return factor;
 }
 
-absl::StatusOr<NewFactor> CacheTest::MakeStorable(char fill, size_t slot_index) {
+absl::StatusOr<NewFactor> CacheTest::MakeStorable(char fill, std::string_view tenant) {
   constexpr int64_t n = kStorableOrder;
   NewFactor factor;
-  factor.slot = &slot(slot_index);
-  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, kUnit, kTenant));
+  factor.slot = &slot();
+  CROUT_ASSIGN_OR_RETURN(factor.reservation, cache_->ReserveOnDevice(*factor.slot, kUnit, tenant));
   FactorSummary& summary = factor.factorization.summary;
   summary.algorithm = "getrf";
   summary.n = n;
-  MemoryResource& memory = device(slot_index).memory();
+  MemoryResource& memory = device().memory();
   CROUT_ASSIGN_OR_RETURN(Buffer lu, memory.Allocate(n * n * sizeof(double)));
   CROUT_ASSIGN_OR_RETURN(Buffer ipiv, memory.Allocate(n * sizeof(int64_t)));
   std::memset(lu.data(), fill, lu.size());

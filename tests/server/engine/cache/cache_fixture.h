@@ -80,7 +80,7 @@ class CacheTest : public ::testing::Test {
   // Makes a dense factor of order kStorableOrder, of about kUnit bytes, that the store can read
   // back.
   static constexpr int64_t kStorableOrder = 54;
-  absl::StatusOr<NewFactor> MakeStorable(char fill, size_t slot_index = 0);
+  absl::StatusOr<NewFactor> MakeStorable(char fill, std::string_view tenant = kTenant);
   // Makes and inserts a factor, with a lease of an hour by default. Fails the test on error. A
   // tenant may pin 3 units.
   Handle Put(char fill, size_t bytes = kUnit, size_t slot = 0, InsertOptions options = {});

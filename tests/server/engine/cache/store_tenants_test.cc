@@ -3,6 +3,7 @@
 // Tests that operations of a tenant on its files, and a storage that hangs, do not stall others.
 #include <atomic>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "server/engine/error.h"
@@ -25,13 +26,16 @@ class StoreTenantsTest : public StoreTierTest {
     EXPECT_OK(cache_->Release(kTenant, handle));
     failpoints_.AwaitReached(kRemove);
   }
+  static InsertOptions OptionsOfBob(bool durable) {
+    InsertOptions options = Options(durable);
+    options.tenant = "bob";
+    return options;
+  }
   // Returns true if bob can store a durable factor while removals are held.
   bool AnotherTenantStores() {
-    InsertOptions options = Options(/*durable=*/true);
-    options.tenant = "bob";
     std::atomic<bool> done = false;
     std::thread writing([&] {
-      EXPECT_OK(TryPut('b', options));
+      EXPECT_OK(TryPut('b', OptionsOfBob(/*durable=*/true)));
       done = true;
     });
     const bool in_time = testing::Eventually([&] { return done.load(); });
@@ -55,12 +59,37 @@ TEST_P(StoreTenantsTest, AWriteWaitsForRemovalsIfTheStoreHasNoOtherSpace) {
   StartWithStore(/*device_units=*/4, /*host_units=*/4, /*max_bytes=*/75'000);  // two files
   Put('c', /*durable=*/true);
   HoldRemovalOf(Put('a', /*durable=*/true));
-  InsertOptions options = Options(/*durable=*/true);
-  options.tenant = "bob";
-  std::thread writing([&] { EXPECT_OK(TryPut('b', options)); });
+  std::thread writing([&] { EXPECT_OK(TryPut('b', OptionsOfBob(/*durable=*/true))); });
   failpoints_.Release(kRemove);
   writing.join();
   EXPECT_EQ(Files(), 2u);
+}
+
+TEST_P(StoreTenantsTest, ASoftQuotaIsTheShareOfTheStore) {
+  StartWithStore(/*device_units=*/1, /*host_units=*/2);
+  const Handle durable = Put('a', /*durable=*/true);
+  const size_t file = files_->budget().reserved();
+  ASSERT_OK(cache_->Release(kTenant, durable));
+  StartWithStore(/*device_units=*/1, /*host_units=*/2, 4 * file);
+  QuotaLimits limits;
+  limits.store_bytes = static_cast<int64_t>(2 * file);
+  limits.soft = true;
+  quotas_.Set({.defaults = {}, .tenants = {{std::string(kTenant), limits}}});
+  const auto files_of = [&](std::string_view tenant) {
+    files_->AwaitDiscards();
+    return static_cast<size_t>(loads_.Of(tenant).bytes[static_cast<size_t>(Tier::kStore)]) / file;
+  };
+  const auto put = [&](int count, const InsertOptions& options) {
+    for (int i = 0; i < count; ++i) EXPECT_OK(TryPut('x', options));
+  };
+  put(8, OptionsOfBob(/*durable=*/false));
+  EXPECT_EQ(files_of("bob"), 4u) << "the space is lent";
+  put(8, Options(/*durable=*/false));
+  EXPECT_EQ(files_of(kTenant), 2u);
+  EXPECT_EQ(files_of("bob"), 2u);
+  put(8, OptionsOfBob(/*durable=*/false));
+  EXPECT_EQ(files_of(kTenant), 2u);
+  EXPECT_EQ(files_of("bob"), 2u);
 }
 
 // The writes of this storage can be held, and time passes only by Advance().

@@ -46,7 +46,7 @@ class StoreTierTest : public CacheTest, public ::testing::WithParamInterface<tes
   }
 
   absl::StatusOr<Handle> TryPut(char fill, const InsertOptions& options) {
-    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeStorable(fill));
+    CROUT_ASSIGN_OR_RETURN(NewFactor factor, MakeStorable(fill, options.tenant));
     CROUT_RETURN_IF_ERROR(cache_->StoreForInsert(factor, options));
     CROUT_ASSIGN_OR_RETURN(const FactorInfo info, cache_->Insert(std::move(factor), options));
     return info.handle;
