@@ -307,9 +307,10 @@ void FactorCache::RemoveEnded(const DeviceSlot* slot) {
     if (freed.empty()) break;
     Free(std::move(freed), slot);
   }
-  Free(SweepLostDevices(), slot);
   for (const auto& device : pool_->slots()) {
-    Free(store_.TakeCopies(*device, /*all=*/!device->device->healthy()), slot);
+    const bool is_lost = !device->device->healthy();
+    if (is_lost) Free(SweepLostDevice(*device), slot);
+    Free(store_.TakeCopies(*device, /*all=*/is_lost), slot);
   }
 }
 
@@ -326,25 +327,22 @@ std::vector<ChargedMemory> FactorCache::SweepSome(absl::Time now) {
   return freed;
 }
 
-std::vector<ChargedMemory> FactorCache::SweepLostDevices() {
+std::vector<ChargedMemory> FactorCache::SweepLostDevice(DeviceSlot& slot) {
   std::vector<ChargedMemory> freed;
-  for (const auto& slot : pool_->slots()) {
-    if (slot->device->healthy()) continue;
-    MutexLock lock(&store_.mutex());
-    // Host memory also has the versions of other devices.
-    const auto& versions = store_.MemoryOf(*slot).versions;
-    const auto is_of_slot = [&](const CachedVersion* version) {
-      return version->slot == slot.get() && version->resident;
-    };
-    freed.reserve(freed.size() + std::count_if(versions.begin(), versions.end(), is_of_slot));
-    for (auto next = versions.begin(); next != versions.end();) {
-      CachedVersion& version = **next++;  // RemoveEntry() and Rescue() unlink it.
-      if (!is_of_slot(&version)) continue;
-      if (TieredStore::IsLost(version)) {
-        freed.push_back(RemoveEntry(version, Removal::kDeviceLost));
-      } else if (auto parts = store_.Rescue(version)) {
-        freed.push_back(*std::move(parts));
-      }
+  MutexLock lock(&store_.mutex());
+  // Host memory also has the versions of other devices.
+  const auto& versions = store_.MemoryOf(slot).versions;
+  const auto is_of_slot = [&](const CachedVersion* version) {
+    return version->slot == &slot && version->resident;
+  };
+  freed.reserve(std::count_if(versions.begin(), versions.end(), is_of_slot));
+  for (auto next = versions.begin(); next != versions.end();) {
+    CachedVersion& version = **next++;  // RemoveEntry() and Rescue() unlink it.
+    if (!is_of_slot(&version)) continue;
+    if (TieredStore::IsLost(version)) {
+      freed.push_back(RemoveEntry(version, Removal::kDeviceLost));
+    } else if (auto parts = store_.Rescue(version)) {
+      freed.push_back(*std::move(parts));
     }
   }
   return freed;

@@ -335,8 +335,8 @@ class FactorCache : private TieredStore::Owner {
   // Removes a limited number of entries that have ended by `now`. Returns an empty vector if there
   // are none.
   std::vector<ChargedMemory> SweepSome(absl::Time now) ABSL_LOCKS_EXCLUDED(store_.mutex());
-  // Removes the entries whose device is lost and that have no host copy.
-  std::vector<ChargedMemory> SweepLostDevices() ABSL_LOCKS_EXCLUDED(store_.mutex());
+  // Removes the entries of a lost device that have no copy elsewhere.
+  std::vector<ChargedMemory> SweepLostDevice(DeviceSlot& slot) ABSL_LOCKS_EXCLUDED(store_.mutex());
   // Frees host memory and memory of `slot`'s device before it returns. The threads of the other
   // devices free the rest.
   static void Free(std::vector<ChargedMemory> freed, const DeviceSlot* slot);
