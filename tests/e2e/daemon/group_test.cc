@@ -26,6 +26,7 @@
 #include "server/auth/token.h"
 #include "tests/e2e/harness/certificates.h"
 #include "tests/e2e/harness/daemon.h"
+#include "tests/server/groups/fake_gpu/fake_gpus.h"
 #include "tests/support/status_matchers.h"
 
 namespace crout::e2e::group_test {
@@ -95,8 +96,11 @@ class GroupTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (FindHelperProgram("crout-rank").empty()) GTEST_SKIP() << "crout-rank is not built";
-    daemon_ = std::make_unique<Daemon>(
-        std::vector<std::string>{absl::StrCat("--group=pair=host:", kRanks)});
+    StartDaemon(absl::StrCat("pair=host:", kRanks));
+  }
+
+  void StartDaemon(const std::string& group) {
+    daemon_ = std::make_unique<Daemon>(std::vector<std::string>{"--group=" + group});
     client_ = daemon_->NewClient();
   }
 
@@ -199,6 +203,28 @@ TEST_F(GroupTest, FactorsSparseMatricesWithMumps) {
   EXPECT_LE(*solved->backward_error, 16 * kRoundoff);
   EXPECT_THAT(client_->DownloadSparse(factor->handle),
               FailsWith(absl::StatusCode::kFailedPrecondition, ""));
+}
+
+TEST_F(GroupTest, FactorsOnGpusWithCusolvermp) {
+  const testing::FakeGpus gpus;
+  StartDaemon("gpus=cuda:0,1");
+  constexpr int64_t kN = 301;
+  const auto factor = Factor(kN, "group:gpus");
+  ASSERT_OK(factor);
+  EXPECT_EQ(factor->device, "group:gpus");
+  EXPECT_EQ(factor->algorithm, Algorithm::kCusolvermp);
+  const auto solved = Solve(factor->handle, kN);
+  ASSERT_OK(solved);
+  EXPECT_EQ(solved->solver, Solver::kCusolvermp);
+  EXPECT_LE(*solved->backward_error, 100 * kRoundoff);
+  EXPECT_GT(gpus.Calls("cusolverMpGetrf"), 0);
+
+  const std::vector<pid_t> ranks = Ranks();
+  ASSERT_EQ(ranks.size(), 2u);
+  kill(ranks[0], SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return !IsAlive(ranks[1]); }));
+  EXPECT_THAT(Solve(factor->handle, kN), FailsWith(absl::StatusCode::kNotFound, ""));
+  EXPECT_TRUE(Eventually([&] { return Factor(kN, "group:gpus").ok(); }));
 }
 
 TEST_F(GroupTest, StoppedRankEndsTheCallAndTheNextOneSucceeds) {
