@@ -10,6 +10,8 @@ fi
 configure_options=()
 if command -v ccache >/dev/null; then
   configure_options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  # Without these, ccache caches nothing that uses a precompiled header, and nothing for another clone.
+  export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 fi
 if command -v nvidia-smi >/dev/null; then
   architectures=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
