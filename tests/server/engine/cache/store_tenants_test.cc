@@ -66,11 +66,11 @@ TEST_P(StoreTenantsTest, AWriteWaitsForRemovalsIfTheStoreHasNoOtherSpace) {
 }
 
 TEST_P(StoreTenantsTest, ASoftQuotaIsTheShareOfTheStore) {
-  StartWithStore(/*device_units=*/1, /*host_units=*/2);
+  StartWithStore(/*device_units=*/2, /*host_units=*/2);
   const Handle durable = Put('a', /*durable=*/true);
   const size_t file = files_->budget().reserved();
   ASSERT_OK(cache_->Release(kTenant, durable));
-  StartWithStore(/*device_units=*/1, /*host_units=*/2, 4 * file);
+  StartWithStore(/*device_units=*/2, /*host_units=*/2, 4 * file);
   QuotaLimits limits;
   limits.store_bytes = static_cast<int64_t>(2 * file);
   limits.soft = true;
