@@ -18,7 +18,7 @@
 
 namespace crout::fake_gpu {
 
-inline constexpr char kFolderVariable[] = "CROUT_FAKE_GPU_FOLDER";
+inline constexpr char kFolderVariable[] = "FAKE_GPU_FOLDER";
 inline constexpr int kGpus = 8;
 // Memory of a GPU, unless the fault "memory" has another value.
 inline constexpr int64_t kMemoryBytes = int64_t{1} << 30;
