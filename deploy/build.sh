@@ -9,7 +9,7 @@ fi
 # CMake options for every configure step: ccache, and the architectures of the machine's GPUs.
 configure_options=()
 if command -v ccache >/dev/null; then
-  configure_options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  for language in C CXX CUDA; do configure_options+=("-DCMAKE_${language}_COMPILER_LAUNCHER=ccache"); done
   # Without these, ccache caches nothing that uses a precompiled header, and nothing for another clone.
   export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 fi

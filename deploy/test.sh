@@ -207,7 +207,7 @@ stage "proto: lint, compatibility" proto_lint
 if [[ "${configure_options[*]}" != *CUDA_ARCHITECTURES* ]]; then
   configure_options+=(-DCROUT_CUDA_ARCHITECTURES=90-virtual)
   if nvcc --help 2>/dev/null | grep -e --Ofast-compile >/dev/null; then
-    configure_options+=("-DCMAKE_CUDA_FLAGS=--Ofast-compile max")
+    configure_options+=("-DCMAKE_CUDA_FLAGS=--Ofast-compile=max")
   fi
 fi
 stage "configure ci" configure ci
