@@ -23,7 +23,7 @@
 #include "kernels/util/mutex.h"
 #include "kernels/util/owned_file.h"
 #include "server/groups/group_spec.h"
-#include "server/groups/job_memory.h"
+#include "server/groups/job_matrices.h"
 #include "server/groups/rank_gate.h"
 #include "server/groups/rank_launcher.h"
 #include "server/groups/rank_listener.h"
@@ -148,7 +148,7 @@ class RankGroup final : private RankEvents {
   std::unique_ptr<RankLauncher> launcher_;  // used by the watching thread
   bool started_ = false;                    // the launcher has started ranks; same thread
   int failures_ = 0;                        // formations in a row that failed; same thread
-  JobMemory memory_;                        // for ranks on other machines
+  JobMatrices memory_;                      // for ranks on other machines
 
   Mutex run_mutex_;  // held while a job runs
   Mutex mutex_;      // after run_mutex_

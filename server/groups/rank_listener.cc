@@ -43,7 +43,7 @@ class RankListener::Service final : public rank::v1::RankService::Service {
                     grpc::ServerWriter<rank::v1::Bytes>* writer) override {
     absl::Status status = Admit(*context);
     if (!status.ok()) return ToGrpc(status);
-    auto copy = service_.memory->Start(request->access(), JobMemory::Direction::kToRank);
+    auto copy = service_.memory->Start(request->access(), JobMatrices::Direction::kToRank);
     status = copy.status();
     rank::v1::Bytes bytes;
     while (status.ok() && copy->bytes_left() > 0) {
@@ -63,7 +63,7 @@ class RankListener::Service final : public rank::v1::RankService::Service {
     if (!reader->Read(&message) || !message.has_access()) {
       return {grpc::StatusCode::INVALID_ARGUMENT, "the first message has no access"};
     }
-    auto copy = service_.memory->Start(message.access(), JobMemory::Direction::kFromRank);
+    auto copy = service_.memory->Start(message.access(), JobMatrices::Direction::kFromRank);
     status = copy.status();
     while (status.ok() && reader->Read(&message)) status = copy->Write(message.bytes().data());
     if (status.ok() && copy->bytes_left() > 0) {

@@ -17,7 +17,7 @@
 #include "crout/rank/v1/rank_service.grpc.pb.h"
 #include "kernels/util/mutex.h"
 #include "kernels/util/thread.h"
-#include "server/groups/job_memory.h"
+#include "server/groups/job_matrices.h"
 #include "server/groups/rank_gate.h"
 
 namespace crout {
@@ -108,7 +108,7 @@ struct RankService {
   RankEvents* ranks = nullptr;
   // For groups that others join; null for ranks that the daemon starts.
   AgentEvents* agents = nullptr;
-  JobMemory* memory = nullptr;
+  JobMatrices* memory = nullptr;
   const RankGate* gate = nullptr;
 };
 

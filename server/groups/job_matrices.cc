@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/groups/job_memory.h"
+#include "server/groups/job_matrices.h"
 
 #include <algorithm>
 #include <cstring>
@@ -41,26 +41,26 @@ bool Contains(const Range& outer, const Range& inner) {
 
 }  // namespace
 
-void JobMemory::Begin(const std::string& token, const rank::v1::Job& job) {
+void JobMatrices::Begin(const std::string& token, const rank::v1::Job& job) {
   MutexLock lock(&mutex_);
   token_ = token;
   job_ = job.id();
   ranges_ = RangesOf(job);
 }
 
-void JobMemory::End() {
+void JobMatrices::End() {
   MutexLock lock(&mutex_);
   token_.clear();
   job_ = 0;
 }
 
-absl::Status JobMemory::CheckRuns(uint64_t job) const {
+absl::Status JobMatrices::CheckRuns(uint64_t job) const {
   if (job_ != 0 && job == job_) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("job ", job, " does not run"));
 }
 
-absl::StatusOr<JobMemory::Copy> JobMemory::Start(const rank::v1::Access& access,
-                                                 Direction direction) {
+absl::StatusOr<JobMatrices::Copy> JobMatrices::Start(const rank::v1::Access& access,
+                                                     Direction direction) {
   MutexLock lock(&mutex_);
   CROUT_RETURN_IF_ERROR(CheckRuns(access.job()));
   if (access.token() != token_) {
@@ -80,7 +80,7 @@ absl::StatusOr<JobMemory::Copy> JobMemory::Start(const rank::v1::Access& access,
   return Copy(*this, access.job(), *ranges);
 }
 
-absl::Status JobMemory::Copy::Read(size_t most, std::string* to) {
+absl::Status JobMatrices::Copy::Read(size_t most, std::string* to) {
   MutexLock lock(&memory_.mutex_);
   CROUT_RETURN_IF_ERROR(memory_.CheckRuns(job_));
   while (most > 0 && left_ > 0) {
@@ -92,7 +92,7 @@ absl::Status JobMemory::Copy::Read(size_t most, std::string* to) {
   return absl::OkStatus();
 }
 
-absl::Status JobMemory::Copy::Write(std::string_view from) {
+absl::Status JobMatrices::Copy::Write(std::string_view from) {
   MutexLock lock(&memory_.mutex_);
   CROUT_RETURN_IF_ERROR(memory_.CheckRuns(job_));
   if (from.size() > left_) return absl::OutOfRangeError("more bytes than the part has");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Access of ranks without shared memory to the matrices of the job that runs.
-#ifndef CROUT_SERVER_GROUPS_JOB_MEMORY_H_
-#define CROUT_SERVER_GROUPS_JOB_MEMORY_H_
+#ifndef CROUT_SERVER_GROUPS_JOB_MATRICES_H_
+#define CROUT_SERVER_GROUPS_JOB_MATRICES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +22,10 @@
 namespace crout {
 
 // Thread-safe.
-class JobMemory {
+class JobMatrices {
  public:
   // `arena` must outlive the object.
-  explicit JobMemory(const SharedArena& arena) : arena_(arena) {}
+  explicit JobMatrices(const SharedArena& arena) : arena_(arena) {}
 
   // Permits access to the matrices of `job` with the secret of the formation that runs it.
   void Begin(const std::string& token, const rank::v1::Job& job);
@@ -44,11 +44,11 @@ class JobMemory {
     absl::Status Write(std::string_view from);
 
    private:
-    friend class JobMemory;
-    Copy(JobMemory& memory, uint64_t job, const rank::PartRanges& ranges)
+    friend class JobMatrices;
+    Copy(JobMatrices& memory, uint64_t job, const rank::PartRanges& ranges)
         : memory_(memory), job_(job), ranges_(ranges), left_(ranges.bytes()) {}
 
-    JobMemory& memory_;
+    JobMatrices& memory_;
     const uint64_t job_;
     rank::PartRanges ranges_;
     uint64_t left_;
@@ -71,4 +71,4 @@ class JobMemory {
 
 }  // namespace crout
 
-#endif  // CROUT_SERVER_GROUPS_JOB_MEMORY_H_
+#endif  // CROUT_SERVER_GROUPS_JOB_MATRICES_H_

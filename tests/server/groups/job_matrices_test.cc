@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests the access of ranks without shared memory to matrices.
-#include "server/groups/job_memory.h"
+#include "server/groups/job_matrices.h"
 
 #include <gtest/gtest.h>
 
@@ -14,17 +14,17 @@
 #include "rank/layout.h"
 #include "tests/support/status_matchers.h"
 
-namespace crout::testing::job_memory_test {
+namespace crout::testing::job_matrices_test {
 namespace {
 
-using Direction = JobMemory::Direction;
+using Direction = JobMatrices::Direction;
 
 constexpr int64_t kRows = 200;
 constexpr int64_t kCols = 130;
 constexpr int64_t kLd = 210;
 constexpr uint64_t kBytes = kLd * kCols * sizeof(double);
 
-class JobMemoryTest : public ::testing::Test {
+class JobMatricesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_OK_AND_ASSIGN(arena_, SharedArena::Create(1 << 20));
@@ -32,7 +32,7 @@ class JobMemoryTest : public ::testing::Test {
     a_ = static_cast<double*>(block);
     ASSERT_OK_AND_ASSIGN(offset_, arena_->OffsetOf(a_, kBytes));
     for (uint64_t i = 0; i < kBytes / sizeof(double); ++i) a_[i] = static_cast<double>(i);
-    memory_ = std::make_unique<JobMemory>(*arena_);
+    memory_ = std::make_unique<JobMatrices>(*arena_);
     rank::v1::Job job;
     job.set_id(7);
     job.mutable_factor()->mutable_a()->mutable_range()->set_offset(offset_);
@@ -63,10 +63,10 @@ class JobMemoryTest : public ::testing::Test {
   std::unique_ptr<SharedArena> arena_;
   double* a_ = nullptr;
   uint64_t offset_ = 0;
-  std::unique_ptr<JobMemory> memory_;
+  std::unique_ptr<JobMatrices> memory_;
 };
 
-TEST_F(JobMemoryTest, ReadsTheBlocksOfEachProcess) {
+TEST_F(JobMatricesTest, ReadsTheBlocksOfEachProcess) {
   for (const int row : {0, 1}) {
     for (const int col : {0, 1}) {
       std::vector<double> expected;
@@ -77,7 +77,7 @@ TEST_F(JobMemoryTest, ReadsTheBlocksOfEachProcess) {
           }
         }
       }
-      ASSERT_OK_AND_ASSIGN(JobMemory::Copy copy,
+      ASSERT_OK_AND_ASSIGN(JobMatrices::Copy copy,
                            memory_->Start(AccessTo(row, col), Direction::kToRank));
       ASSERT_EQ(copy.bytes_left(), expected.size() * sizeof(double));
       std::string bytes;
@@ -87,7 +87,7 @@ TEST_F(JobMemoryTest, ReadsTheBlocksOfEachProcess) {
   }
 }
 
-TEST_F(JobMemoryTest, WritesNothingElse) {
+TEST_F(JobMatricesTest, WritesNothingElse) {
   std::vector<double> expected(a_, a_ + kBytes / sizeof(double));
   int64_t count = 0;
   for (int64_t j = 0; j < kCols; ++j) {
@@ -98,14 +98,15 @@ TEST_F(JobMemoryTest, WritesNothingElse) {
     }
   }
   const std::vector<double> values(count, -1);
-  ASSERT_OK_AND_ASSIGN(JobMemory::Copy copy, memory_->Start(AccessTo(1, 0), Direction::kFromRank));
+  ASSERT_OK_AND_ASSIGN(JobMatrices::Copy copy,
+                       memory_->Start(AccessTo(1, 0), Direction::kFromRank));
   ASSERT_OK(copy.Write({reinterpret_cast<const char*>(values.data()), count * sizeof(double)}));
   EXPECT_EQ(copy.bytes_left(), 0u);
   EXPECT_THAT(copy.Write("x"), FailsWith(absl::StatusCode::kOutOfRange, "more bytes"));
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), a_));
 }
 
-TEST_F(JobMemoryTest, RefusesOtherJobsTokensAndRanges) {
+TEST_F(JobMatricesTest, RefusesOtherJobsTokensAndRanges) {
   rank::v1::Access access = AccessTo(0, 0);
   access.set_job(6);
   EXPECT_THAT(memory_->Start(access, Direction::kToRank).status(),
@@ -130,13 +131,14 @@ TEST_F(JobMemoryTest, RefusesOtherJobsTokensAndRanges) {
   }
 }
 
-TEST_F(JobMemoryTest, EndsCopiesWithTheJob) {
-  ASSERT_OK_AND_ASSIGN(JobMemory::Copy copy, memory_->Start(AccessTo(0, 0), Direction::kFromRank));
+TEST_F(JobMatricesTest, EndsCopiesWithTheJob) {
+  ASSERT_OK_AND_ASSIGN(JobMatrices::Copy copy,
+                       memory_->Start(AccessTo(0, 0), Direction::kFromRank));
   memory_->End();
   EXPECT_THAT(copy.Write("12345678"), FailsWith(absl::StatusCode::kFailedPrecondition, "job 7"));
 }
 
-TEST_F(JobMemoryTest, ASolveDoesNotChangeItsFactor) {
+TEST_F(JobMatricesTest, ASolveDoesNotChangeItsFactor) {
   rank::v1::Job job;
   job.set_id(7);
   job.mutable_solve()->mutable_lu()->mutable_range()->set_offset(offset_);
@@ -148,4 +150,4 @@ TEST_F(JobMemoryTest, ASolveDoesNotChangeItsFactor) {
 }
 
 }  // namespace
-}  // namespace crout::testing::job_memory_test
+}  // namespace crout::testing::job_matrices_test
