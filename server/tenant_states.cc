@@ -32,7 +32,7 @@ void Add(const Engine& engine, const TenantLoad& load, TenantState& state) {
 std::vector<TenantState> TenantStates(const Engine& engine, const std::set<std::string>& names) {
   std::vector<TenantState> states;
   if (names.empty()) return states;
-  double seconds = 0;  // of tenants that are not shown
+  double seconds = 0;  // used by tenants that are not shown
   for (const auto& slot : engine.devices.slots()) seconds += slot->scheduler->used_seconds();
   std::set<std::string> shown;
   for (const std::string& name : names) {

@@ -100,7 +100,7 @@ class JobScheduler {
   struct TenantJobs {
     size_t queued = 0;
     size_t running = 0;
-    double seconds = 0;  // of streams that ended jobs have used (TenantTotals)
+    double seconds = 0;  // stream seconds used by ended jobs (TenantTotals)
   };
   TenantJobs JobsOf(std::string_view tenant) const;
   // Returns the seconds of streams that ended jobs of all tenants have used.
