@@ -255,8 +255,8 @@ A cell has - where the fault cannot occur: a slow sender needs a phase in which 
 needs a reply, and gRPC takes a reply at once if the client has a connection.
 
 Only calls that store a factor fail with the disk. Calls start no threads. A server that drains finishes open calls and
-refuses new ones with UNAVAILABLE (DRAINING). A clock that jumps ends transfers, because the client seems to pause. It
-ends no job.
+refuses new ones with UNAVAILABLE (DRAINING). A clock that jumps ends transfers, because the client seems to pause, and
+writes to the store, which seem to take too long. It ends no job.
 
 ## The phases of each call
 

@@ -118,6 +118,8 @@ std::vector<Outcome> Permitted(Fault fault, PhaseKind phase, const CallTraits& c
       if (phase == PhaseKind::kStagingFull && !call.analysis.empty()) return {kOk, kNoMemory};
       if (phase == PhaseKind::kStagingFull) return {kNoMemory};
       if (AwaitsClient(phase)) return {kIdle, kSlow};
+      // The write seems to take longer than its limit.
+      if (phase == PhaseKind::kStoring) return {kOk, kNotStored};
       return {kOk};
     case Fault::kDiskFull:
     case Fault::kDiskError:
@@ -221,7 +223,10 @@ class FaultTest : public FaultFixture,
     }
     AcceptCaller(true);
     // After a failed write, the store refuses writes for some time.
-    if (fault() == Fault::kDiskFull || fault() == Fault::kDiskError) PassTime(absl::Minutes(1));
+    if (fault() == Fault::kDiskFull || fault() == Fault::kDiskError ||
+        fault() == Fault::kClockJump) {
+      PassTime(absl::Minutes(1));
+    }
     components().Housekeep();
   }
   double Wasted() {
