@@ -82,7 +82,10 @@ CachedVersion& TieredStore::ChooseCopy(CachedVersion& version, DeviceSlot** targ
     wait = here;
   }
   const bool is_hot = uses > 0 && wait > CopySeconds(version.bytes);
-  if (!is_hot || is_copying_ || version.factorization.parts.is_fixed()) return *best;
+  if (!is_hot || is_copying_ || version.factorization.parts.is_fixed() ||
+      !version.slot->device->healthy()) {
+    return *best;
+  }
   for (const TierMemory* const peer : memory.peers) {
     const bool has_copy = std::ranges::any_of(
         version.copies, [&](const CachedVersion* copy) { return copy->memory == peer; });
@@ -105,19 +108,19 @@ void TieredStore::StartCopy(std::shared_ptr<CachedVersion> version, DeviceSlot& 
     Pin(*version);
   }
   // If the queue is full, the device is no longer idle.
-  if (!target.admitting->Submit(std::move(task)).ok()) EndCopy(*version, {});
+  const absl::Status queued =
+      CatchBadAlloc([&] { return target.admitting->Submit(std::move(task)); });
+  if (!queued.ok()) EndCopy(*version, {});
 }
 
 void TieredStore::RunCopy(CachedVersion& version, DeviceSlot& target) {
   Stopwatch stopwatch;
   CopyList copy;
-  const absl::Status made = CatchBadAlloc([&]() -> absl::Status {
+  CatchBadAlloc([&]() -> absl::Status {
     CROUT_ASSIGN_OR_RETURN(copy, MakeCopy(version, target));
     return absl::OkStatus();
-  });
-  // After an error the solves wait as before, and the next one may try again.
-  if (made.ok()) events_->OnDeviceCopy(stopwatch.Lap());
-  EndCopy(version, std::move(copy));
+  }).IgnoreError();  // The solves wait as before, and the next one may try again.
+  EndCopy(version, std::move(copy), stopwatch.Lap());
 }
 
 absl::StatusOr<TieredStore::CopyList> TieredStore::MakeCopy(const CachedVersion& version,
@@ -152,11 +155,13 @@ absl::StatusOr<TieredStore::CopyList> TieredStore::MakeCopy(const CachedVersion&
   return made;
 }
 
-void TieredStore::EndCopy(CachedVersion& version, CopyList copy) {
+void TieredStore::EndCopy(CachedVersion& version, CopyList copy, double seconds) {
   ChargedMemory freed;
   MutexLock lock(&mutex_);
   is_copying_ = false;
-  if (!copy.empty() && version.account != nullptr) {
+  // The contents of a copy from a lost device are not trusted.
+  if (!copy.empty() && version.account != nullptr && version.slot->device->healthy()) {
+    events_->OnDeviceCopy(seconds);
     CachedVersion& made = *copy.front();
     TierMemory& memory = *made.memory;
     made.original = &version;

@@ -216,10 +216,9 @@ void TieredStore::Pin(CachedVersion& version) {
   RemoveFromIdle(version);
   ++version.pins;
   version.used_while_moving = true;
-  if (CachedVersion* const original = version.original) {  // counts as used
-    original->used_while_moving = true;
-    ReleaseIfUnused(*original);
-  }
+  // A use of a copy counts as a use of its original, but does not cancel an eviction. Else uses of
+  // the copies could cancel each attempt.
+  if (version.original != nullptr) ReleaseIfUnused(*version.original);
 }
 
 ChargedMemory TieredStore::Unpin(CachedVersion& version) noexcept {

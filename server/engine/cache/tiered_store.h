@@ -295,8 +295,10 @@ class TieredStore {
   // memory is short.
   absl::StatusOr<CopyList> MakeCopy(const CachedVersion& version, DeviceSlot& target)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends StartCopy(): removes its pin of `version`, and adds the copy in the list, if there is one.
-  void EndCopy(CachedVersion& version, CopyList copy) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends StartCopy(): removes its pin of `version`, and adds the copy in the list, which took
+  // `seconds`, if there is one and the device of `version` was not lost.
+  void EndCopy(CachedVersion& version, CopyList copy, double seconds = 0)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns RESOURCE_EXHAUSTED if versions in files would keep too much host memory charged with
   // `bytes` more.
   absl::Status CheckBytesBesideFiles(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

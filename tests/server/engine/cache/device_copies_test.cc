@@ -245,6 +245,21 @@ TEST_F(DeviceCopiesTest, AUseOfACopyCountsAsAUseOfTheFactor) {
   EXPECT_EQ(TierOf(later), Tier::kHost);
 }
 
+TEST_F(DeviceCopiesTest, AUseOfACopyDoesNotCancelAnEviction) {
+  StartGpus(2, /*device_units=*/2);
+  const Handle handle = PutHot();
+  host_memory_.counting().FailAllocations(/*count=*/1, /*after=*/1);  // a second demotion fails
+  host_memory_.gate().Close();
+  std::thread evicting([&] { EXPECT_OK(cache_->ReserveOnDevice(slot(0), 2 * kUnit, kTenant)); });
+  host_memory_.gate().WaitUntilHeld();
+  EXPECT_EQ(Choice(handle), 1);
+  host_memory_.gate().Open();
+  evicting.join();
+  ASSERT_EQ(ReasonGone(handle), "");
+  EXPECT_EQ(TierOf(handle), Tier::kHost);
+  EXPECT_EQ(Choice(handle), 0) << "the copy has ended";
+}
+
 TEST_F(DeviceCopiesTest, ALostDeviceLosesItsCopies) {
   StartGpus(2);
   const Handle handle = PutHot();
@@ -285,6 +300,25 @@ TEST_F(DeviceCopiesTest, AFactorReleasedDuringTheCopyLeavesNothing) {
   EXPECT_EQ(Copies(), 0);
   EXPECT_EQ(DeviceUnits(0), 0u);
   EXPECT_EQ(DeviceUnits(1), 0u);
+}
+
+TEST_F(DeviceCopiesTest, ADeviceLostDuringTheCopyLeavesNoCopy) {
+  StartGpus(2);
+  const Handle handle = Put('a');
+  Occupy(0);
+  testing::Gate& memory = device(1).counting_memory().gate();
+  memory.Close();
+  {
+    const FactorCache::Pin first = AcquireToSolve(handle);
+    EXPECT_EQ(Choice(handle), 0);
+    memory.WaitUntilHeld();
+  }
+  device(0).BreakDown();
+  memory.Open();
+  WaitForAdmissions();
+  EXPECT_EQ(Copies(), 0);
+  EXPECT_EQ(DeviceUnits(1), 0u);
+  EXPECT_EQ(Metric("crout_cache_device_copy_seconds_count"), 0);
 }
 
 TEST_F(DeviceCopiesTest, OneCopyIsMadeAtATime) {
