@@ -363,7 +363,8 @@ absl::StatusOr<int64_t> FactorOutOfCore(Context& context, const LuPanelKernels& 
   OutOfCoreLu<T> lu(context, kernels, blocking, a, workspace, transfers, stop);
   absl::StatusOr<int64_t> info = lu.Run(ipiv);
   const absl::Status drained = lu.Drain();
-  if (info.ok()) CROUT_RETURN_IF_ERROR(drained);
+  // A loss of the device during a cancelled job must not be missed.
+  if (!drained.ok() && (info.ok() || absl::IsUnavailable(drained))) return drained;
   return info;
 }
 
