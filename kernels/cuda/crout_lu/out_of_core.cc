@@ -204,7 +204,7 @@ class OutOfCoreLu {
     CROUT_RETURN_IF_ERROR(Follow(main_, transfers_.loaded));
     const int64_t pieces = PiecesBefore(j);
     for (int64_t t = 0; t < pieces; ++t) {
-      // The host stays at most two pieces ahead of the GPU, so that a job can be stopped.
+      // The host enqueues at most two pieces ahead of the GPU, so that a job can be stopped.
       CROUT_RETURN_IF_ERROR(Await(transfers_.used[t % kPieces]));
       if (t == kPieces) context_.report().ReportColumns(BlockColumn(j).begin);
       CROUT_RETURN_IF_ERROR(Apply(queue, j, t));
@@ -260,7 +260,6 @@ class OutOfCoreLu {
 
   absl::Status Factor(int64_t j) {
     const Columns block = BlockColumn(j);
-    CROUT_RETURN_IF_ERROR(Follow(main_, transfers_.loaded));
     const std::span<std::byte> workspace = workspace_.subspan(layout_.lu, layout_.lu_bytes);
     CROUT_RETURN_IF_ERROR(EnqueueCroutLu(LuStreams::WithoutProgress(context_), kernels_,
                                          blocking_.panel, Rows(Resident(j), block.begin, n_),
@@ -337,7 +336,7 @@ class OutOfCoreLu {
   const int64_t blocks_;
   const OutOfCoreWorkspace layout_;
   const std::span<std::byte> workspace_;
-  LuControl<T>* const control_;  // halts updates; EnqueueCroutLu has its own
+  LuControl<T>* const control_;  // scalars of the products; EnqueueCroutLu has another control word
   int64_t* const ipiv_;          // on the GPU; relative to their block column until all are known
   int* const infos_;             // on the GPU, one per block column
   Transfers& transfers_;

@@ -43,7 +43,8 @@ run_lane() {
   export GTEST_TOTAL_SHARDS=$lanes GTEST_SHARD_INDEX="$1" OMP_WAIT_POLICY=passive
   export OMP_NUM_THREADS=$((cores / lanes))
   for test in gpu_solver_test gpu_methods_test gpu_complex_test gpu_complex_jobs_test \
-      gpu_sparse_test gpu_pipeline_test gpu_kernels_test gpu_ops_test gpu_iterative_test gpu_upload_test; do
+      gpu_sparse_test gpu_pipeline_test gpu_kernels_test gpu_ops_test gpu_iterative_test \
+      gpu_upload_test gpu_out_of_core_test; do
     run_test $test "$test.$1"
   done
 }
