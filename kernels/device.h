@@ -119,16 +119,16 @@ class Device {
   // unit diagonal that its algorithms produce.
   virtual const Catalogue& catalogue() const = 0;
 
-  // Registers host memory of this process for direct copies to this device and to all others of its
-  // kind (Uploader::Send). Takes long, because the system pins the pages. Null if the device needs
+  // Registers host memory of this process for direct copies to all devices of this kind
+  // (Uploader::Send). Slow, because the operating system pins the pages. Null if the device needs
   // no registration.
   virtual absl::StatusOr<std::unique_ptr<HostRegistration>> Register(std::span<std::byte> memory) {
     (void)memory;
     return nullptr;
   }
 
-  // Creates an LU of matrices in staging_memory(), which holds `device_bytes` of device memory.
-  // RESOURCE_EXHAUSTED if memory is short.
+  // Creates an LU factorization of matrices in staging_memory(). It allocates `device_bytes` of
+  // device memory now, and frees them when it is destroyed. RESOURCE_EXHAUSTED if there are fewer.
   virtual absl::StatusOr<std::unique_ptr<OutOfCoreLu>> MakeOutOfCoreLu(size_t device_bytes) {
     (void)device_bytes;
     return absl::UnimplementedError(info().name + " has no out-of-core LU");

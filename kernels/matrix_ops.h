@@ -194,8 +194,9 @@ class MatrixOps {
   virtual absl::Status Multiply(double alpha, Op op, const AnyMatrix& a, const AnyMatrix& b,
                                 double beta, const AnyMatrix& c) = 0;
 
-  // Enqueue byte copies between device memories, also of two devices of one kind, or between device
-  // and host memory. A copy overlaps other work only if its host side is Device::staging_memory().
+  // Enqueue copies of bytes within device memory, between two devices of one kind, or between
+  // device and host memory. A copy overlaps other work only if its host side is
+  // Device::staging_memory().
   virtual absl::Status CopyOnDevice(const void* from, void* to, size_t bytes) = 0;
   virtual absl::Status CopyToDevice(const void* host, void* device, size_t bytes) = 0;
   virtual absl::Status CopyToHost(const void* device, void* host, size_t bytes) = 0;

@@ -96,7 +96,7 @@ std::string PatternText(const PatternKey& key);
 // See sparse/multifrontal_factor.h for the layout of the numeric factor.
 //
 // An analysis depends only on the pattern of A, with two exceptions. If `matched`, `column_order`
-// and the scales also depend on the values. If positions were postponed, the fronts do. An analysis
+// and the scales also depend on the values. If `regrouped`, the fronts do. An analysis
 // remains valid for other values on the same pattern; its quality then depends on their diagonal
 // (IsSuitableForValues). Immutable once made; any number of threads may read it.
 struct Analysis {
@@ -120,6 +120,8 @@ struct Analysis {
   // True if every front was found to have acceptable pivots for the values it was checked with
   // (sparse/delayed_pivots.h).
   bool delayed = false;
+  // True if the fronts were changed for the values of one matrix, by Postpone or DelayPivots.
+  bool regrouped = false;
   // "amd", "metis" or "natural"; a string literal.
   std::string_view ordering;
 

@@ -84,28 +84,29 @@ absl::StatusOr<Analysis> Regroup(const Analysis& analysis, const AnySparse& a,
                                  Regrouping&& regrouping, const AnalysisOptions& options,
                                  StopRequested stop) {
   const FrontTree tree = MakeTree(analysis, regrouping.eliminated);
-  Analysis regrouped;
-  regrouped.n = analysis.n;
-  regrouped.nonzeros = analysis.nonzeros;
-  regrouped.pattern = analysis.pattern;
-  regrouped.kept = analysis.kept;
-  regrouped.matched = analysis.matched;
-  regrouped.ordering = analysis.ordering;
-  regrouped.pivot_threshold = analysis.pivot_threshold;
-  regrouped.row_scale = analysis.row_scale;
-  regrouped.column_scale = analysis.column_scale;
-  regrouped.row_order = std::move(regrouping.rows);
-  regrouped.column_order = std::move(regrouping.columns);
+  Analysis result;
+  result.n = analysis.n;
+  result.nonzeros = analysis.nonzeros;
+  result.pattern = analysis.pattern;
+  result.kept = analysis.kept;
+  result.matched = analysis.matched;
+  result.regrouped = true;
+  result.ordering = analysis.ordering;
+  result.pivot_threshold = analysis.pivot_threshold;
+  result.row_scale = analysis.row_scale;
+  result.column_scale = analysis.column_scale;
+  result.row_order = std::move(regrouping.rows);
+  result.column_order = std::move(regrouping.columns);
   std::vector<int32_t> column_of_row(analysis.n);
   for (int64_t k = 0; k < analysis.n; ++k) {
-    column_of_row[regrouped.row_order[k]] = regrouped.column_order[k];
+    column_of_row[result.row_order[k]] = result.column_order[k];
   }
   CROUT_RETURN_IF_ERROR(options.Claim(MaxNeighbourBytes(a.nonzeros)));
   CROUT_ASSIGN_OR_RETURN(const Graph graph, SymmetrizedGraph(a, column_of_row.data(), stop));
   const auto claim = [&](size_t bytes) { return options.Claim(graph.neighbour_bytes() + bytes); };
   CROUT_RETURN_IF_ERROR(claim(SymbolicBytes(tree)));
-  CROUT_RETURN_IF_ERROR(FillSymbolic(graph, tree, claim, stop, regrouped));
-  return regrouped;
+  CROUT_RETURN_IF_ERROR(FillSymbolic(graph, tree, claim, stop, result));
+  return result;
 }
 
 absl::StatusOr<Analysis> Postpone(const Analysis& analysis, const AnySparse& a,

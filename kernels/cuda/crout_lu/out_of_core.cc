@@ -96,7 +96,7 @@ class OutOfCoreLu {
       CROUT_RETURN_IF_ERROR(Store(j));
     }
     CROUT_RETURN_IF_ERROR(Await(transfers_.stored[(blocks_ - 1) % 2]));
-    context_.report().ReportColumns(n_);  // but for the order of their rows
+    context_.report().ReportColumns(n_);  // only the rows of L are not yet in order
     CROUT_ASSIGN_OR_RETURN(const int64_t info, FetchPivots(ipiv));
     CROUT_RETURN_IF_ERROR(PermuteL());
     return info;
@@ -214,7 +214,8 @@ class OutOfCoreLu {
     return Record(transfers_.updated, main_);
   }
 
-  // Applies piece t of L to block column j, before it the interchanges of the piece's block column.
+  // Applies piece t of L to block column j. The first piece of a block column is preceded by the
+  // interchanges of that block column.
   absl::Status Apply(const Queue& queue, int64_t j, int64_t t) {
     const Columns piece = Piece(t);
     const int64_t k = piece.begin / blocking_.width;

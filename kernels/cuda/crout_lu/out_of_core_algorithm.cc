@@ -55,7 +55,7 @@ class CudaOutOfCoreLu final : public OutOfCoreLu {
     CROUT_ASSIGN_OR_RETURN(const OutOfCoreBlocking blocking,
                            Blocking(a.dtype, a.rows, parameters.tf32_products));
     CROUT_RETURN_IF_ERROR(core_.MakeCurrent());
-    // FactorOutOfCore reports to the GPU's context, and the job reads the report of its own.
+    // FactorOutOfCore reports to the GPU's context; the job reads `report`.
     const auto forward = [&] {
       report.ReportColumns(context_->report().ColumnsDone());
       return stop();

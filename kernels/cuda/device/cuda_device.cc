@@ -185,15 +185,15 @@ bool MakeSense(const Options& options) {
          options.memory_fraction <= 1;
 }
 
-// Gives the GPU direct access to the memory of all GPUs that this process has opened, and them to
-// its memory. Where the driver refuses, copies between the two go through host memory
-// (cudaMemcpyAsync with unified addresses; CUDA programming guide, "Peer-to-Peer Memory Copy").
+// Enables direct access between the memory of this GPU and of every other GPU that this process has
+// opened, in both directions. If the driver refuses, copies go through host memory (CUDA
+// programming guide, "Peer-to-Peer Memory Copy").
 absl::Status EnablePeerAccess(int ordinal) {
   static Mutex mutex;
   static auto* const opened = new std::vector<int>;  // never destroyed: used until the process ends
   MutexLock lock(&mutex);
+  if (std::find(opened->begin(), opened->end(), ordinal) != opened->end()) return absl::OkStatus();
   for (const int other : *opened) {
-    if (other == ordinal) return absl::OkStatus();
     for (const auto& [reader, owner] : {std::pair(ordinal, other), std::pair(other, ordinal)}) {
       CROUT_RETURN_IF_CUDA_ERROR(cudaSetDevice(reader));
       if (cudaDeviceEnablePeerAccess(owner, /*flags=*/0) != cudaSuccess) (void)cudaGetLastError();

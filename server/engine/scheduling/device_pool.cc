@@ -53,9 +53,9 @@ struct Candidate {
   bool fits() const { return demand.bytes <= slot->budget->limit(); }
 };
 
-// Returns true for a group or an out-of-core device that should not run the job: it lacks the
-// memory, or a simpler device has it. That is the GPU of the out-of-core device; and for a group
-// any GPU, or the host device.
+// Returns true for a group or an out-of-core device that should not run the job: its memory is too
+// small, or that of a simpler device suffices. The simpler device is the GPU of an out-of-core
+// device. For a group it is any GPU or the host device.
 bool IsLastChoice(const Candidate& candidate, const std::vector<Candidate>& all) {
   const DeviceSlot& slot = *candidate.slot;
   if (slot.gpu == nullptr && !slot.is_group()) return false;

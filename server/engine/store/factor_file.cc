@@ -257,7 +257,8 @@ std::string FactorFile::analysis_id() const {
   const Analysis& numbers = *record_.summary.sparse->analysis;
   absl::StrAppend(&id, numbers.n, ",", numbers.nonzeros, ",", numbers.pattern.half[0], ",",
                   numbers.pattern.half[1], ",", numbers.unmatched_row, ",", numbers.kept, ",",
-                  numbers.matched, ",", numbers.pivot_threshold);
+                  numbers.matched, ",", numbers.pivot_threshold, ",", numbers.delayed, ",",
+                  numbers.regrouped);
   for (const StoredTensor& array : analysis_) {
     absl::StrAppend(&id, ";", array.tensor.name, ",", array.tensor.bytes, ",", array.checksum);
   }

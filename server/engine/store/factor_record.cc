@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormatKey = "format";
-constexpr const char* kFormatVersion = "crout-factor-1";
+constexpr const char* kFormatVersion = "crout-factor-2";
 
 // The texts of the enums, in the order of their values.
 template <class E>
@@ -136,6 +136,7 @@ void Fields(Archive& archive, T& analysis) {
   archive("matched", analysis.matched);
   archive("pivot_threshold", analysis.pivot_threshold);
   archive("delayed", analysis.delayed);
+  archive("regrouped", analysis.regrouped);
   archive.Ordering("ordering", analysis.ordering);
   archive("flops", analysis.flops);
   archive("stack_entries", analysis.stack_entries);

@@ -199,7 +199,7 @@ TEST_F(FactorFileTest, RefusesRecordsThatContradictTheParts) {
 
 TEST_F(FactorFileTest, LeavesOtherFormatsToOtherVersions) {
   RecordTexts texts = EncodeRecord(DenseSample(2).record);
-  texts["format"] = "crout-factor-2";
+  texts["format"] = "crout-factor-1";
   EXPECT_THAT(DecodeRecord(texts),
               FailsWith(absl::StatusCode::kFailedPrecondition, "another format"));
   texts.erase("format");
