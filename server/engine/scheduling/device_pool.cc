@@ -53,8 +53,8 @@ struct Candidate {
   bool fits() const { return demand.bytes <= slot->budget->limit(); }
 };
 
-// Returns true for a group or an out-of-core device that should not run the job: its memory is too
-// small, or that of a simpler device suffices. The simpler device is the GPU of an out-of-core
+// Returns true for a group or an out-of-core device that should not run the job, because its memory
+// is too small or a simpler device has enough. The simpler device is the GPU of an out-of-core
 // device. For a group it is any GPU or the host device.
 bool IsLastChoice(const Candidate& candidate, const std::vector<Candidate>& all) {
   const DeviceSlot& slot = *candidate.slot;
