@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -98,7 +97,6 @@ struct CachedVersion : std::enable_shared_from_this<CachedVersion> {
   // pin.
   DeviceSlot* home = nullptr;         // constant: the device of the original; null: not a copy
   CachedVersion* original = nullptr;  // null: the original has left its device
-  std::list<std::shared_ptr<CachedVersion>>::iterator copy_position;
 
   Mutex promotion;  // acquired before the mutex of TieredStore
 };

@@ -148,7 +148,6 @@ absl::StatusOr<TieredStore::CopyList> TieredStore::MakeCopy(const CachedVersion&
   copy.memory = &memory;
   copy.factorization.summary = version.factorization.summary;
   copy.pins = 1;
-  copy.copy_position = made.begin();
   MutexLock lock(&target.transfer_mutex);
   CROUT_ASSIGN_OR_RETURN(copy.factorization.parts,
                          CopyFromPeer(*target.transfer_context, version.factorization.parts));
@@ -174,25 +173,24 @@ void TieredStore::EndCopy(CachedVersion& version, CopyList copy, double seconds)
 }
 
 void TieredStore::EndCopies(CachedVersion& version) noexcept {
-  for (CachedVersion* const copy : version.copies) {
-    copy->original = nullptr;
-    CopyList& copies = copy->memory->copies;
-    copies.splice(copies.begin(), copies, copy->copy_position);
-  }
+  for (CachedVersion* const copy : version.copies) copy->original = nullptr;
   version.copies.clear();
 }
 
-std::vector<ChargedMemory> TieredStore::TakeCopies(const DeviceSlot& slot, bool all) {
+std::vector<ChargedMemory> TieredStore::TakeCopies(
+    const DeviceSlot& slot, absl::FunctionRef<bool(const CachedVersion& copy)> chosen) {
   std::vector<ChargedMemory> freed;
   TierMemory& memory = MemoryOf(slot);
   MutexLock lock(&mutex_);
-  while (!memory.copies.empty()) {
-    const CachedVersion& first = *memory.copies.front();
-    if (!all && first.original != nullptr) break;
+  for (auto it = memory.copies.begin(); it != memory.copies.end();) {
+    if (!chosen(**it)) {
+      ++it;
+      continue;
+    }
     ChargedMemory& taken = freed.emplace_back();
     // Destroyed without the lock: a sparse factor's analysis has a reservation (ChargedMemory).
-    std::shared_ptr<CachedVersion> copy = std::move(memory.copies.front());
-    memory.copies.pop_front();
+    std::shared_ptr<CachedVersion> copy = std::move(*it);
+    it = memory.copies.erase(it);
     memory.copy_bytes -= copy->bytes;
     if (CachedVersion* const original = std::exchange(copy->original, nullptr)) {
       std::erase(original->copies, copy.get());
@@ -202,6 +200,22 @@ std::vector<ChargedMemory> TieredStore::TakeCopies(const DeviceSlot& slot, bool 
   }
   PublishIdleBytes(memory);
   return freed;
+}
+
+void TieredStore::DropCopies(TierMemory& memory, const ShareRequest& request) {
+  const TenantShare* only = nullptr;  // null: the copies of all tenants
+  {
+    MutexLock lock(&mutex_);
+    if (memory.copies.empty()) return;
+    ShareRoom room = RoomFor(memory, request);
+    room.free += memory.copy_bytes;
+    if (!room.Fits(request.bytes)) return;
+    if (!CheckQuotas(memory, request, /*retry_seconds=*/0).ok()) only = &request.owner->share();
+  }
+  TakeCopies(*memory.slot, [&](const CachedVersion& copy) {
+    return only == nullptr || copy.original == nullptr ||
+           copy.original->account->share(memory.index) == only;
+  }).clear();
 }
 
 TierState TieredStore::copies() const {

@@ -310,7 +310,10 @@ void FactorCache::RemoveEnded(const DeviceSlot* slot) {
   for (const auto& device : pool_->slots()) {
     const bool is_lost = !device->device->healthy();
     if (is_lost) Free(SweepLostDevice(*device), slot);
-    Free(store_.TakeCopies(*device, /*all=*/is_lost), slot);
+    Free(store_.TakeCopies(
+             *device,
+             [is_lost](const CachedVersion& copy) { return is_lost || copy.original == nullptr; }),
+         slot);
   }
 }
 

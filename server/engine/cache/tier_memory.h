@@ -44,13 +44,13 @@ struct TierMemory {
   TenantShare::Order equal_shares;
   TenantShare::Order configured_shares;
   size_t idle_bytes = 0;
-  // Bytes of pinned versions that are in this memory or belong to its device.
+  // Bytes of pinned versions in this memory, and of those that return to it when they are used.
   size_t pinned_bytes = 0;
   size_t owned_bytes = 0;          // reserved for tenants
   size_t equal_tenants = 0;        // number of equal shares with bytes or in `recent`
   size_t configured_bytes = 0;     // sum of the configured shares with bytes or in `recent`
   std::list<TenantShare*> recent;  // the shares with kept bytes
-  // Copies of versions of other devices; first those whose originals have left their devices.
+  // Copies of versions of other devices.
   std::list<std::shared_ptr<CachedVersion>> copies;
   size_t copy_bytes = 0;
 

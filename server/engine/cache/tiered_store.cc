@@ -207,7 +207,8 @@ TenantLoads::Account TieredStore::OpenAccount(std::string_view tenant) const {
 void TieredStore::Pin(CachedVersion& version) {
   if (!version.resident && version.pins == 0 && !version.slot->device->healthy()) {
     // If no device is healthy, the copy stays, and the call fails when its job would run.
-    if (auto slot = pool_->Choose(""); slot.ok()) {
+    const auto demand = [&](DeviceSlot&) { return JobDemand{.bytes = version.bytes}; };
+    if (auto slot = pool_->Choose("", demand); slot.ok()) {
       CountPinned(version, -1);
       version.slot = *slot;
       CountPinned(version, +1);
@@ -365,7 +366,7 @@ absl::Status TieredStore::CheckReachable(DeviceSlot& slot, size_t bytes, std::st
     absl::Status status = CheckRoom(&slot, memory, request);
     if (status.ok() || memory.copies.empty()) return status;
   }
-  TakeCopies(slot, /*all=*/true).clear();
+  DropCopies(memory, request);
   MutexLock lock(&mutex_);
   return CheckRoom(&slot, memory, request);
 }
@@ -387,9 +388,9 @@ absl::StatusOr<Reservation> TieredStore::Reserve(DeviceSlot* slot, TierMemory& m
                                                  std::string_view tenant) {
   MemoryBudget& budget = *memory.budget;
   if (auto reservation = budget.TryReserve(bytes, owner)) return *std::move(reservation);
-  if (memory.slot != nullptr) TakeCopies(*memory.slot, /*all=*/true).clear();
-  owner_->RemoveEnded(slot);  // Expired factors go before idle ones.
   const ShareRequest request = {.bytes = bytes, .owner = owner.get()};
+  DropCopies(memory, request);
+  owner_->RemoveEnded(slot);  // Expired factors go before idle ones.
   if (&memory == &host()) DropRecords(request);
   MutexLock lock(&memory.pressure);
   while (true) {

@@ -47,8 +47,8 @@
 namespace crout {
 
 // Thread-safe. No operation visits more versions than it returns, moves or removes, except sweeps
-// after the loss of an out-of-core device. A reservation also visits the shares of tenants that
-// exceed theirs.
+// after the loss of an out-of-core device, and visits of the copies in a memory. A reservation also
+// visits the shares of tenants that exceed theirs.
 class TieredStore {
  public:
   // Owns the entries whose versions are in the store.
@@ -201,9 +201,10 @@ class TieredStore {
   // another copy is in progress, or if the version has left its device.
   void StartCopy(std::shared_ptr<CachedVersion> version, DeviceSlot& target)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Removes the copies in the memory of the slot's device: all, or only those whose originals have
-  // left their devices. Returns the memory of those that no call uses.
-  std::vector<ChargedMemory> TakeCopies(const DeviceSlot& slot, bool all)
+  // Removes the copies in the memory of the slot's device that `chosen` accepts, which is called
+  // with mutex() held. Returns the memory of those that no call uses.
+  std::vector<ChargedMemory> TakeCopies(const DeviceSlot& slot,
+                                        absl::FunctionRef<bool(const CachedVersion& copy)> chosen)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the number and the bytes of all copies.
   TierState copies() const;
@@ -269,6 +270,9 @@ class TieredStore {
   // Evictions are charged to `tenant`, for whose call they are; `owner` may count for another one.
   absl::StatusOr<Reservation> Reserve(DeviceSlot* slot, TierMemory& memory, size_t bytes,
                                       std::shared_ptr<ShareOwner> owner, std::string_view tenant);
+  // Drops the copies in the memory of a device, or only those of the request's tenant if its quota
+  // is exceeded. Drops none if the request would not fit without the copies.
+  void DropCopies(TierMemory& memory, const ShareRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops iteration records until the bytes are free in the host budget or no record remains. Drops
   // none if that would not suffice even with all versions that the request may evict.
   void DropRecords(const ShareRequest& request);

@@ -364,6 +364,24 @@ TEST_F(DeviceCopiesTest, CopiesGoBeforeAQuotaRefusesAJob) {
   EXPECT_EQ(Copies(), 0);
 }
 
+TEST_F(DeviceCopiesTest, ARefusedRequestLeavesTheCopies) {
+  StartGpus(2);
+  PutHot();
+  EXPECT_FALSE(cache_->CheckReachable(slot(1), 5 * kUnit, kTenant).ok());
+  EXPECT_FALSE(cache_->ReserveOnDevice(slot(1), 5 * kUnit, kTenant).ok());
+  EXPECT_EQ(Copies(), 1);
+}
+
+TEST_F(DeviceCopiesTest, AnExceededQuotaLeavesTheCopiesOfOthers) {
+  QuotaTable table;
+  table.tenants["small"].device_bytes = kUnit;
+  quotas_.Set(table);
+  StartGpus(2);
+  PutHot();
+  EXPECT_FALSE(cache_->ReserveOnDevice(slot(1), 2 * kUnit, "small").ok());
+  EXPECT_EQ(Copies(), 1);
+}
+
 TEST_F(DeviceCopiesTest, UsesReplacementsAndPressureAtTheSameTime) {
   constexpr int kRounds = 200;
   StartGpus(2, /*device_units=*/8);
