@@ -29,6 +29,9 @@ constexpr double kMessageSeconds = 1e-3;
 // Assumed bytes per second of copies to and from all GPUs, and of a GPU's memory.
 constexpr double kGpuCopyRate = 2e10;
 constexpr double kGpuMemoryRate = 2e12;
+// Predicted for matrices that exceed the GPUs, so that `auto` chooses a method on the host. Finite,
+// because the server adds and subtracts predictions.
+constexpr double kExceedsGpusSeconds = 1e9;
 
 // Base of both methods: their workspace and the speed of the GPUs.
 class GpuMethod {
@@ -49,6 +52,8 @@ class GpuMethod {
     }
     return static_cast<size_t>(layout.WorkspaceBytes()) * group_.ranks();
   }
+  // Returns true if the GPUs can hold a matrix of order n.
+  bool Fits(DType dtype, int64_t n) const { return GridBytes(dtype, n).ok(); }
   double GpuSeconds(DType dtype, double flops) const {
     return flops / (kGpuFlopsPerSecond * host::RateFactor(dtype) * group_.ranks());
   }
@@ -73,10 +78,7 @@ class CusolvermpLu final : public LuAlgorithm, private GpuMethod {
     return GridBytes(dtype, n);
   }
   double PredictSeconds(DType dtype, int64_t n) const override {
-    const auto order = static_cast<double>(n);
-    const double bytes = 2 * order * order * static_cast<double>(SizeOf(dtype));
-    return kMessageSeconds + kColumnSeconds * order + GpuSeconds(dtype, host::LuFlops(n)) +
-           bytes / kGpuCopyRate;
+    return Fits(dtype, n) ? SecondsOnGpus(dtype, n) : kExceedsGpusSeconds;
   }
 
   absl::Status Factor(ExecutionContext& context, const AnyMatrix& a, int64_t* ipiv,
@@ -92,9 +94,17 @@ class CusolvermpLu final : public LuAlgorithm, private GpuMethod {
     CROUT_RETURN_IF_ERROR(
         encoder_.Encode(workspace.data(), workspace.size(), factor.mutable_workspace()));
     CROUT_ASSIGN_OR_RETURN(const v1::Result result,
-                           group_.Run(std::move(job), PredictSeconds(a.dtype, a.rows), stop));
+                           group_.Run(std::move(job), SecondsOnGpus(a.dtype, a.rows), stop));
     context.report().info = static_cast<int32_t>(result.info());
     return absl::OkStatus();
+  }
+
+ private:
+  double SecondsOnGpus(DType dtype, int64_t n) const {
+    const auto order = static_cast<double>(n);
+    const double bytes = 2 * order * order * static_cast<double>(SizeOf(dtype));
+    return kMessageSeconds + kColumnSeconds * order + GpuSeconds(dtype, host::LuFlops(n)) +
+           bytes / kGpuCopyRate;
   }
 };
 
@@ -112,13 +122,8 @@ class CusolvermpSolver final : public TriangularSolver, private GpuMethod {
         .solves_with = {UnitDiagonal::kL}};
     return kTraits;
   }
-  // Each column is a separate call, which reads the factor.
   double PredictSeconds(DType dtype, int64_t n, int64_t nrhs) const override {
-    const auto order = static_cast<double>(n);
-    const double bytes = order * order * static_cast<double>(SizeOf(dtype));
-    return kMessageSeconds +
-           static_cast<double>(nrhs) *
-               (2 * kColumnSeconds * order + bytes / (kGpuMemoryRate * group_.ranks()));
+    return Fits(dtype, n) ? SecondsOnGpus(dtype, n, nrhs) : kExceedsGpusSeconds;
   }
   absl::StatusOr<size_t> WorkspaceBytes(DType dtype, int64_t n, int64_t nrhs) const override {
     CROUT_ASSIGN_OR_RETURN(const size_t on_gpus, GridBytes(dtype, n));
@@ -142,12 +147,21 @@ class CusolvermpSolver final : public TriangularSolver, private GpuMethod {
     CROUT_RETURN_IF_ERROR(
         encoder_.Encode(workspace.data(), workspace.size(), solve.mutable_workspace()));
     return group_
-        .Run(std::move(job), PredictSeconds(b.dtype, b.rows, b.cols),
+        .Run(std::move(job), SecondsOnGpus(b.dtype, b.rows, b.cols),
              [&context] { return context.stop_requested(); })
         .status();
   }
 
  private:
+  // Each column is a separate call, which reads the factor.
+  double SecondsOnGpus(DType dtype, int64_t n, int64_t nrhs) const {
+    const auto order = static_cast<double>(n);
+    const double bytes = order * order * static_cast<double>(SizeOf(dtype));
+    return kMessageSeconds +
+           static_cast<double>(nrhs) *
+               (2 * kColumnSeconds * order + bytes / (kGpuMemoryRate * group_.ranks()));
+  }
+
   GpuCopies& copies_;
   const std::unique_ptr<TriangularSolver> on_host_;
 };

@@ -183,15 +183,22 @@ TYPED_TEST(CusolvermpTest, SolvesWithFactorsOfScalapack) {
 }
 
 TYPED_TEST(CusolvermpTest, PredictsAndRefusesByTheMemoryOfTheGpus) {
-  const auto found = std::ranges::find_if(this->device().algorithms(), [](const auto& method) {
-    return method->name() == "cusolvermp";
-  });
+  const auto is_cusolvermp = [](const auto& method) { return method->name() == "cusolvermp"; };
+  const auto found = std::ranges::find_if(this->device().algorithms(), is_cusolvermp);
   ASSERT_NE(found, this->device().algorithms().end());
   const LuAlgorithm& method = **found;
-  EXPECT_GT(method.PredictSeconds(DType::kFloat64, 131072),
-            3 * method.PredictSeconds(DType::kFloat64, 65536));
+  const auto solver = std::ranges::find_if(this->device().solvers(), is_cusolvermp);
+  ASSERT_NE(solver, this->device().solvers().end());
   EXPECT_GT(this->group().GpuBytes(), 0u);
   // The fake GPUs have 1 GiB.
+  EXPECT_GT(method.PredictSeconds(DType::kFloat64, 10000),
+            2 * method.PredictSeconds(DType::kFloat64, 5000));
+  EXPECT_LT(method.PredictSeconds(DType::kFloat64, 10000), 10);
+  EXPECT_LT((*solver)->PredictSeconds(DType::kFloat64, 10000, 1), 10);
+  // Another method must be chosen for a matrix that does not fit.
+  constexpr double kYear = 3e7;
+  EXPECT_GT(method.PredictSeconds(DType::kFloat64, 40000), kYear);
+  EXPECT_GT((*solver)->PredictSeconds(DType::kFloat64, 40000, 1), kYear);
   EXPECT_OK(method.WorkspaceBytes(DType::kFloat64, 10000, {}));
   EXPECT_THAT(method.WorkspaceBytes(DType::kFloat64, 40000, {}),
               FailsWith(absl::StatusCode::kResourceExhausted, "Use a group of more GPUs"));
