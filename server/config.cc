@@ -72,6 +72,21 @@ absl::Status CheckSignedTokens(const Config& config) {
   return absl::OkStatus();
 }
 
+// A machine that joins a group receives matrices and can execute programs on the others.
+absl::Status CheckGroupListener(const std::string& address, const Config& config) {
+  absl::Status status = CheckExposure({address}, config.tls, "--group");
+  const bool requires_certificates =
+      !config.tls.client_ca.empty() &&
+      config.tls.client_certificates == ClientCertificates::kRequired;
+  if (!status.ok() || IsLoopbackAddress(address) || !config.identities_file.empty() ||
+      requires_certificates) {
+    return status;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("--group: any machine on the network could join at ", address,
+                   ". Set --identities, or --tls-client-ca without --tls-client-certs=optional"));
+}
+
 void CheckListeners(const Config& config) {
   absl::Status status = CheckTlsFiles(config.tls);
   const bool has_identities = !config.identities_file.empty();
@@ -91,7 +106,7 @@ void CheckListeners(const Config& config) {
   if (status.ok() && !config.insecure) status = CheckExposure(config.listen, config.tls);
   for (const GroupSpec& group : config.groups) {
     if (!status.ok() || config.insecure || group.join.empty()) continue;
-    status = CheckExposure({group.join}, config.tls, "--group");
+    status = CheckGroupListener(group.join, config);
   }
   for (const auto& [flag, access] : {std::pair("--health", config.health),
                                      {"--reflection", config.reflection},

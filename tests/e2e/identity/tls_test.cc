@@ -385,6 +385,23 @@ TEST_F(TlsTest, OtherMachinesNeedTlsOrTheInsecureFlag) {
   EXPECT_EQ(Refusal({"--listen=127.8.0.1:0,[::1]:0,localhost:0,unix:/tmp/a"}), "taken");
 }
 
+TEST_F(TlsTest, MachinesThatJoinAGroupMustBeAuthenticated) {
+  const std::string open = "--group=far=join:2@0.0.0.0:1";
+  const std::string authority = Flag("tls-client-ca", "ca.crt");
+  WriteFile(files_.File("identities"),
+            "[far]\ntenants = a\nroles = rank\ncertificate = far.example.org\n");
+  ASSERT_EQ(chmod(files_.File("identities").c_str(), 0600), 0);
+  EXPECT_THAT(Refusal({open}), HasSubstr("--insecure"));
+  EXPECT_THAT(Refusal(ServerFlags({open})),
+              HasSubstr("any machine on the network could join at 0.0.0.0:1. Set --identities"));
+  EXPECT_THAT(Refusal(ServerFlags({open, authority, "--tls-client-certs=optional"})),
+              HasSubstr("Set --identities"));
+  EXPECT_EQ(Refusal(ServerFlags({open, authority})), "taken");
+  EXPECT_EQ(Refusal(ServerFlags({open, Flag("identities", "identities")})), "taken");
+  EXPECT_EQ(Refusal({open, "--insecure"}), "taken");
+  EXPECT_EQ(Refusal({"--group=far=join:2@127.0.0.1:1"}), "taken");
+}
+
 TEST_F(TlsTest, UnusableFilesAreRefusedAtTheStart) {
   MakeCertificate(files_, "other", "ca");
   MakeCertificate(files_, "late", "ca", -1);
