@@ -24,6 +24,7 @@
 #include "kernels/util/thread.h"
 #include "server/auth/listener_credentials.h"
 #include "server/engine/error.h"
+#include "server/groups/rank_listener.h"
 #include "server/net/bounded_credentials.h"
 #include "server/net/listen_address.h"
 #include "server/observability/status/status_page.h"
@@ -105,13 +106,17 @@ absl::Status CannotBind(const std::string& address, const absl::Status& why) {
       absl::StrCat("--listen: cannot bind ", address, " (", why.message(), "). ", remedy));
 }
 
-// Returns the connection limit of each address: `requested`, or less if the process has too few
-// file descriptors.
-size_t MaxConnections(int64_t requested, size_t addresses) {
-  constexpr size_t kReservedDescriptors = 512;  // files, devices, the metrics port
+// Returns the connection limit of each address of --listen: --max-connections, or less if the
+// process has too few file descriptors.
+size_t MaxConnections(const Config& config) {
+  size_t reserved = 512;  // files, devices, the metrics port
+  for (const GroupSpec& group : config.groups) {
+    if (!group.join.empty()) reserved += MostConnections(group.ranks);
+  }
   const size_t all = RaiseDescriptorLimit();
-  const size_t available = all > 2 * kReservedDescriptors ? all - kReservedDescriptors : all / 2;
-  return std::min(static_cast<size_t>(requested), std::max<size_t>(1, available / addresses));
+  const size_t available = all > 2 * reserved ? all - reserved : all / 2;
+  return std::min(static_cast<size_t>(config.max_connections),
+                  std::max<size_t>(1, available / config.listen.size()));
 }
 
 Clock::duration ToChrono(absl::Duration duration) { return absl::ToChronoNanoseconds(duration); }
@@ -163,7 +168,7 @@ absl::Status Daemon::Bind() {
   const auto tcp_credentials = config_.tls.enabled()
                                    ? BoundedTls(ListenerCredentials(tls_->published()), calls)
                                    : BoundedInsecure(calls);
-  max_connections_ = MaxConnections(config_.max_connections, config_.listen.size());
+  max_connections_ = MaxConnections(config_);
   const auto add_acceptor = [&](std::shared_ptr<grpc::ServerCredentials> credentials) {
     acceptors.back().push_back(builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,

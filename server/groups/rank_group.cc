@@ -94,8 +94,11 @@ absl::Status RankGroup::Listen() {
   if (joined_by_machines()) {
     CROUT_ASSIGN_OR_RETURN(gate_, RankGate::Create(options_.security));
     auto machines = std::make_unique<Machines>(options_.spec.name, ranks());
-    const RankService service = {
-        .ranks = this, .agents = machines.get(), .memory = &memory_, .gate = gate_.get()};
+    const RankService service = {.ranks = this,
+                                 .agents = machines.get(),
+                                 .memory = &memory_,
+                                 .gate = gate_.get(),
+                                 .most_connections = MostConnections(ranks())};
     launcher_ = std::move(machines);
     CROUT_ASSIGN_OR_RETURN(listener_, RankListener::Start(options_.spec.join, service));
     address_ = WithPort(options_.spec.join, listener_->port());

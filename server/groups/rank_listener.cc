@@ -6,8 +6,11 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace crout {
 namespace {
@@ -20,6 +23,12 @@ constexpr size_t kCopyBytes = size_t{1} << 20;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
+absl::Status CannotListen(const std::string& address, absl::string_view reason) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", address, " for ranks: ", reason,
+                   ". Choose an address of this machine that no other process uses"));
 }
 
 }  // namespace
@@ -120,13 +129,19 @@ absl::StatusOr<std::unique_ptr<RankListener>> RankListener::Start(const std::str
   std::unique_ptr<RankListener> listener(new RankListener);
   listener->service_ = std::make_unique<Service>(service);
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(
-      address,
-      service.gate == nullptr ? grpc::InsecureServerCredentials() : service.gate->credentials(),
-      &listener->port_);
+  std::vector<std::unique_ptr<ConnectionListener::Acceptor>> acceptors;
+  if (absl::StartsWith(address, "unix:")) {
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &listener->port_);
+  } else {
+    auto connections = ConnectionListener::Bind(address, service.most_connections);
+    if (!connections.ok()) return CannotListen(address, connections.status().message());
+    listener->connections_ = *std::move(connections);
+    listener->port_ = listener->connections_->port();
+    acceptors.push_back(builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        service.gate->credentials()));
+  }
   builder.RegisterService(listener->service_.get());
-  // Two daemons on one port would share its agents.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Calls of machines that vanished end.
   constexpr int kPingMs = 10'000;
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMs);
@@ -137,15 +152,13 @@ absl::StatusOr<std::unique_ptr<RankListener>> RankListener::Start(const std::str
   quota.SetMaxThreads(kMostThreads);
   builder.SetResourceQuota(quota);
   listener->server_ = builder.BuildAndStart();
-  if (listener->server_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", address,
-                                               " for ranks. Choose an address of this machine that "
-                                               "no other process uses"));
-  }
+  if (listener->server_ == nullptr) return CannotListen(address, "gRPC does not start");
+  if (listener->connections_ != nullptr) listener->connections_->Start(std::move(acceptors));
   return listener;
 }
 
 RankListener::~RankListener() {
+  if (connections_ != nullptr) connections_->Stop();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
 }
 

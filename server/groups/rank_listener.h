@@ -19,6 +19,7 @@
 #include "kernels/util/thread.h"
 #include "server/groups/job_matrices.h"
 #include "server/groups/rank_gate.h"
+#include "server/net/connection_listener.h"
 
 namespace crout {
 
@@ -110,7 +111,12 @@ struct RankService {
   AgentEvents* agents = nullptr;
   JobMatrices* memory = nullptr;
   const RankGate* gate = nullptr;
+  size_t most_connections = 0;  // on TCP
 };
+
+// Returns the limit of a listener for this number of ranks. Each rank and each agent has one
+// connection. After the network of a machine has failed, old connections remain for some seconds.
+constexpr size_t MostConnections(int ranks) { return 64 + 16 * static_cast<size_t>(ranks); }
 
 // Listens on an address until it is destroyed.
 class RankListener {
@@ -131,6 +137,7 @@ class RankListener {
 
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<ConnectionListener> connections_;  // null for a Unix socket
   int port_ = 0;
 };
 
