@@ -62,7 +62,10 @@ void Machines::End() {
     if (machine.runs) machine.stream->Write(message);
   }
   const Clock::time_point deadline = SteadyNow() + kEndWait;
-  while (AnyRuns() && SteadyNow() < deadline) changed_.WaitUntil(&mutex_, deadline);
+  while (AnyRuns() && SteadyNow() < deadline) {
+    changed_.WaitUntil(&mutex_, std::min(deadline, SteadyNow() + kEndPoll));
+    RemoveSilent();
+  }
   for (size_t i = machines_.size(); i-- > 0;) {
     if (machines_[i].runs) Remove(i, "did not end its ranks");
   }

@@ -31,8 +31,8 @@ class Machines final : public RankLauncher, public AgentEvents {
   std::string Failure() override;
   std::string Output() const override;
   void Formed() override {}
-  // Waits for kEndWait at most. Machines that do not answer leave, and their agents then kill the
-  // ranks by themselves.
+  // Waits for kEndWait at most, and not for machines that are silent for kSilence meanwhile.
+  // Machines that do not answer leave, and their agents then kill the ranks by themselves.
   void End() override;
 
   absl::Status Joined(std::shared_ptr<AgentStream> stream,
@@ -43,6 +43,7 @@ class Machines final : public RankLauncher, public AgentEvents {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::seconds kEndWait{3};
+  static constexpr std::chrono::milliseconds kEndPoll{100};
 
   struct Machine {
     std::shared_ptr<AgentStream> stream;
