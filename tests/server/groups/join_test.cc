@@ -112,7 +112,7 @@ class JoinTest : public ::testing::Test {
       if (++polls == kPollsOfRunningJob) running->set_value();
       return false;
     });
-    running->get_future().wait();
+    EXPECT_EQ(running->get_future().wait_for(kFormsAgain), std::future_status::ready);
     return job;
   }
 
@@ -239,26 +239,20 @@ TEST_F(JoinTest, StoppedRankIsFound) {
   ExpectFormsAgain();
 }
 
+// No job runs and no rank is stopped, so only the silence of the agent can end the formation.
 TEST_F(JoinTest, StoppedAgentIsFound) {
-  const Clock::time_point start = Clock::now();
-  std::future<absl::Status> job = StartStandingFactor();
   const pid_t agent = agents_[1]->pid();
   kill(agent, SIGSTOP);
-  ExpectLost(job.get());
-  EXPECT_LT(Clock::now() - start, kFound);
+  EXPECT_TRUE(Eventually([] { return group().pids().empty(); }));
   kill(agent, SIGCONT);
   ExpectFormsAgain();
 }
 
 TEST_F(JoinTest, DeadLinkIsFound) {
-  std::future<absl::Status> job = StartStandingFactor();
-  const Clock::time_point start = Clock::now();
   machines_->SetLink(1, false);
-  ExpectLost(job.get());
-  EXPECT_LT(Clock::now() - start, kFound);
+  EXPECT_TRUE(Eventually([] { return group().pids().empty(); }));
   // The agent behind the dead link ends its ranks by itself.
   for (const pid_t pid : pids_) EXPECT_TRUE(Eventually([pid] { return !IsAlive(pid); })) << pid;
-  EXPECT_LT(Clock::now() - start, kFound + seconds(4));
   machines_->SetLink(1, true);
   ExpectFormsAgain();
 }
