@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "crout/rank/v1/rank_service.grpc.pb.h"
+#include "crout_version.h"
 #include "server/engine/error.h"
 #include "tests/server/groups/group_under_test.h"
 #include "tests/server/groups/sparse_runner.h"
@@ -285,13 +286,14 @@ class RefusalTest : public JoinTest {
         grpc::CreateChannel(machines_->address(), grpc::InsecureChannelCredentials()));
   }
 
-  grpc::Status Attend(const std::string& version, int ranks) {
+  // Offers one rank. Returns the refusal.
+  grpc::Status Attend(const std::string& version) {
     grpc::ClientContext context;
     const auto stream = stub_->Attend(&context);
     v1::AgentMessage message;
     message.mutable_hello()->set_version(version);
     message.mutable_hello()->set_group("test");
-    message.mutable_hello()->set_ranks(ranks);
+    message.mutable_hello()->set_ranks(1);
     stream->Write(message);
     v1::MachineMessage reply;
     EXPECT_FALSE(stream->Read(&reply));
@@ -301,8 +303,16 @@ class RefusalTest : public JoinTest {
   std::unique_ptr<v1::RankService::Stub> stub_;
 };
 
-TEST_F(RefusalTest, RefusesOtherVersionsAndEpochs) {
-  const grpc::Status other = Attend("0.0.1-0123", 1);
+TEST_F(RefusalTest, RefusesMoreRanksThanTheGroupHas) {
+  const grpc::Status full = Attend(CROUT_VERSION "-" CROUT_COMMIT);
+  EXPECT_EQ(full.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(full.error_message(),
+              ::testing::HasSubstr("machines with 4 of 4 ranks have joined; there is no place"));
+  EXPECT_EQ(group().pids(), pids_);
+}
+
+TEST_F(RefusalTest, RefusesOtherVersionsAndFormations) {
+  const grpc::Status other = Attend("0.0.1-0123");
   EXPECT_EQ(other.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(other.error_message(), ::testing::HasSubstr("has version 0.0.1-0123; this daemon"));
 
