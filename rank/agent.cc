@@ -156,9 +156,9 @@ class Agent {
   void Handle(const v1::MachineMessage& message, AgentStream& stream) {
     if (message.has_form()) {
       Kill();
-      Begin(message.form());
+      Begin(message.form(), stream);
     } else if (message.has_launch() && formation_) {
-      Launch(message.launch());
+      Launch(message.launch(), stream);
     } else if (message.has_disband()) {
       End(stream);
     }
@@ -169,30 +169,28 @@ class Agent {
     while (const auto arguments = relay_.Receive()) {
       v1::AgentMessage message;
       const std::optional<v1::Launch> launch = ReadRelayed(*arguments);
-      if (!launch) {
-        Report("mpirun requested something unknown");
-        continue;
-      }
+      if (!launch) return Fail("mpirun sent a request that cannot be read", stream);
       *message.mutable_launch() = *launch;
       stream.Write(message);
     }
     if (children_.AnyEnded()) End(stream);
   }
 
-  void Begin(const v1::Form& form) {
-    const absl::StatusOr<std::string> files = folder_.RenewFiles();
-    if (!files.ok()) return Report(std::string(files.status().message()));
-    files_ = *files;
+  void Begin(const v1::Form& form, AgentStream& stream) {
     formation_ = form;
+    const absl::StatusOr<std::string> files = folder_.RenewFiles();
+    if (!files.ok()) return Fail(std::string(files.status().message()), stream);
+    files_ = *files;
     Report("a formation begins on " + std::to_string(form.ranks_size()) + " machines");
     if (form.machine() != 0) return;
     Start(MpirunCommand(form, program_, line_.network, files_),
           {std::string(kRelayVariable) + "=" + relay_.path(), "TMPDIR=" + files_,
-           "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+           "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
+          stream);
   }
 
-  void Launch(const v1::Launch& launch) {
-    if (!IsValid(launch)) return Report("the daemon sent invalid parameters of orted");
+  void Launch(const v1::Launch& launch, AgentStream& stream) {
+    if (!IsValid(launch)) return Fail("the daemon sent invalid parameters of orted", stream);
     std::vector<std::string> variables = RankVariables(files_);
     variables.push_back(std::string(kTokenVariable) + "=" + formation_->token());
     variables.push_back(std::string(kArgumentsVariable) + "=" + arguments_);
@@ -202,12 +200,13 @@ class Agent {
       variables.push_back(std::string(kThreads) + "=" +
                           std::to_string(std::max(1, cores / line_.ranks)));
     }
-    Start(OrtedCommand(launch, line_.network, files_), variables);
+    Start(OrtedCommand(launch, line_.network, files_), variables, stream);
   }
 
-  void Start(const std::vector<std::string>& command, const std::vector<std::string>& variables) {
+  void Start(const std::vector<std::string>& command, const std::vector<std::string>& variables,
+             AgentStream& stream) {
     if (!children_.Start(command, variables, folder_.log())) {
-      Report("cannot start " + command.front() + ": " + std::strerror(errno));
+      Fail("cannot start " + command.front() + ": " + std::strerror(errno), stream);
     }
   }
 
@@ -216,12 +215,18 @@ class Agent {
     formation_.reset();
   }
 
-  // Each formation ends with one message.
-  void End(AgentStream& stream) {
+  // Ends the formation, which this machine cannot start. The daemon reports the reason.
+  void Fail(const std::string& reason, AgentStream& stream) {
+    Report(reason);
+    End(stream, reason);
+  }
+
+  // Each formation ends with one message. It has the end of the processes' output without `reason`.
+  void End(AgentStream& stream, const std::string& reason = {}) {
     if (!formation_) return;
     Kill();
     v1::AgentMessage message;
-    message.mutable_ended()->set_output(folder_.LogTail());
+    message.mutable_ended()->set_output(reason.empty() ? folder_.LogTail() : reason);
     stream.Write(message);
   }
 
