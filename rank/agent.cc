@@ -2,6 +2,7 @@
 
 #include "rank/agent.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -245,6 +246,9 @@ class Agent {
 }  // namespace
 
 int RunAgent(const CommandLine& line, const std::string& program) {
+  // The first process of a container ignores signals without a handler. The system kills the
+  // processes of the formation when this one has ended (PR_SET_PDEATHSIG).
+  for (const int end : {SIGTERM, SIGINT}) signal(end, [](int) { _exit(EXIT_SUCCESS); });
   absl::StatusOr<RankFolder> folder = RankFolder::Create();
   if (!folder.ok()) {
     Report(std::string(folder.status().message()));

@@ -358,5 +358,18 @@ TEST_F(JoinedGroupTest, KilledAgentLeavesNoProcess) {
   EXPECT_TRUE(daemon_->Logs({"group_lost"}));
 }
 
+// An exit code shows that the agent handles the signal, which the first process of a container
+// would ignore otherwise.
+TEST_F(JoinedGroupTest, AgentEndsWithItsProcessesOnSigterm) {
+  Process agent(AgentCommand("rank"));
+  ASSERT_TRUE(daemon_->Logs({"group_formed"})) << agent.Errors();
+  const std::vector<pid_t> processes = DescendantsOf(agent.pid());
+  agent.Signal(SIGTERM);
+  EXPECT_EQ(agent.Wait(), 0);
+  for (const pid_t pid : processes) {
+    EXPECT_TRUE(Eventually([pid] { return !IsAlive(pid); })) << pid;
+  }
+}
+
 }  // namespace
 }  // namespace crout::e2e::group_test
