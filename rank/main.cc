@@ -100,7 +100,7 @@ std::optional<int> GpuOf(const GridContext& grid) {
   while (true) {
     const v1::GroupMessage message = AwaitMessage(stream);
     if (message.has_forget()) {
-      worker.Forget(message.forget().factor());
+      for (const uint64_t factor : message.forget().factors()) worker.Forget(factor);
       continue;
     }
     if (!message.has_job()) Exit(kBadUsage, "the daemon sent an unknown message");

@@ -145,7 +145,7 @@ bool RankGroup::HasMethod(absl::string_view name) {
 
 void RankGroup::Forget(uint64_t factor) {
   GroupMessage message;
-  message.mutable_forget()->set_factor(factor);
+  message.mutable_forget()->add_factors(factor);
   MutexLock lock(&mutex_);
   for (const Member& member : members_) {
     if (member.stream != nullptr) member.stream->Write(message);

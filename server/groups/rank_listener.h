@@ -23,6 +23,17 @@
 
 namespace crout {
 
+// Appends the factors of a Forget to `last`, the message that is sent before it. Thousands of
+// factors can be freed at once. Returns false if `last` is not a Forget or is long.
+inline bool Merge(const rank::v1::GroupMessage& message, rank::v1::GroupMessage* last) {
+  constexpr int kMostFactors = 10'000;  // gRPC limits the size of a message
+  if (!message.has_forget() || !last->has_forget()) return false;
+  if (last->forget().factors_size() >= kMostFactors) return false;
+  last->mutable_forget()->mutable_factors()->MergeFrom(message.forget().factors());
+  return true;
+}
+inline bool Merge(const rank::v1::MachineMessage&, rank::v1::MachineMessage*) { return false; }
+
 // Sends messages on one stream. Writes run on a separate thread, because a write waits while the
 // network does not work. Thread-safe.
 template <class Out, class In>
@@ -37,11 +48,12 @@ class MessageStream {
   MessageStream& operator=(const MessageStream&) = delete;
 
   // Sends a message. Does nothing after the stream has ended, which the events report. Ends the
-  // stream of a peer that does not read.
+  // stream of a peer that does not read. Joins a Forget to one that waits.
   void Write(Out message) {
     constexpr size_t kMostWaiting = 1000;
     MutexLock lock(&mutex_);
     if (context_ == nullptr) return;
+    if (!messages_.empty() && Merge(message, &messages_.back())) return;
     if (messages_.size() >= kMostWaiting) return context_->TryCancel();
     messages_.push_back(std::move(message));
     changed_.Signal();

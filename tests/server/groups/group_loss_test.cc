@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <utility>
@@ -119,6 +120,16 @@ TEST_F(GroupLossTest, FactorsSurviveTheLoss) {
   ExpectFormsAgain();
   ASSERT_OK_AND_ASSIGN(const Solution solution, runner.Solve(factor, b, 1, {}));
   EXPECT_LT(SolveRatio(a, kN, Op::kNone, solution.x, b, 1, DType::kFloat64), kThreshold);
+}
+
+TEST_F(GroupLossTest, FreeingManyFactorsLosesNoRank) {
+  constexpr uint64_t kFirst = uint64_t{1} << 62;  // no factor has these numbers
+  constexpr uint64_t kFactors = 20'000;           // more than a stream takes while nothing reads it
+  kill(pids_[2], SIGSTOP);
+  for (uint64_t i = 0; i < kFactors; ++i) group().Forget(kFirst + i);
+  kill(pids_[2], SIGCONT);
+  EXPECT_OK(StartFactor().get());
+  EXPECT_EQ(group().pids(), pids_);
 }
 
 TEST(GroupEndTest, DestructorEndsAllProcesses) {
