@@ -6,6 +6,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "kernels/util/loopback.h"
+
 namespace crout::rank {
 namespace {
 
@@ -18,10 +20,10 @@ std::string ReadFile(const std::string& path) {
 }
 
 bool StaysOnMachine(const std::string& address) {
-  for (const char* prefix : {"unix:", "127.", "localhost:", "[::1]:"}) {
-    if (address.starts_with(prefix)) return true;
-  }
-  return false;
+  if (address.starts_with("unix:")) return true;
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return IsLoopbackHost(host);
 }
 
 }  // namespace

@@ -2,13 +2,13 @@
 
 #include "server/auth/listener_credentials.h"
 
-#include <arpa/inet.h>
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/util/loopback.h"
 #include "kernels/util/strings.h"
 #include "server/net/listen_address.h"
 
@@ -16,16 +16,6 @@ namespace crout {
 namespace {
 
 constexpr unsigned kRereadSeconds = 1;
-
-bool IsLoopback(const std::string& host) {
-  if (absl::EqualsIgnoreCase(host, "localhost")) return true;
-  in_addr v4 = {};
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) {
-    return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
-  }
-  in6_addr v6 = {};
-  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
 
 }  // namespace
 
@@ -47,7 +37,7 @@ std::shared_ptr<grpc::ServerCredentials> ListenerCredentials(const TlsFiles& fil
 
 bool IsLoopbackAddress(const std::string& address) {
   const auto tcp = ParseHostPort(address);
-  return tcp.ok() && IsLoopback(tcp->host);
+  return tcp.ok() && IsLoopbackHost(tcp->host);
 }
 
 std::vector<std::string> VerifiedNames(const grpc::AuthContext* peer) {

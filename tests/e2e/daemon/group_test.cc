@@ -320,6 +320,17 @@ TEST_F(JoinedGroupTest, RefusesIdentitiesWithoutTheRole) {
   EXPECT_THAT(factor.errors, ::testing::HasSubstr("'factor' may not join a group"));
 }
 
+TEST_F(JoinedGroupTest, AgentsSendNoTokenToOtherMachinesWithoutTls) {
+  for (const char* address : {"127.example.org:1", "localhost.example.org:1", "192.0.2.1:1"}) {
+    SCOPED_TRACE(address);
+    const Finished agent =
+        RunToEnd({FindHelperProgram("crout-rank"), absl::StrCat("--join=", address), "--group=far",
+                  "--token-file=" + files_.File("rank")});
+    EXPECT_EQ(agent.exit_code, 1);
+    EXPECT_THAT(agent.errors, ::testing::HasSubstr("--token-file needs --tls"));
+  }
+}
+
 TEST_F(JoinedGroupTest, RanksEndWithTheDaemonAndJoinTheNextOne) {
   Process agent(AgentCommand("rank"));
   ASSERT_TRUE(daemon_->Logs({"group_formed"})) << agent.Errors();
