@@ -84,7 +84,12 @@ absl::Status Machines::Joined(std::shared_ptr<AgentStream> stream,
     return absl::FailedPreconditionError(absl::StrCat("the group of this address is ", group_,
                                                       ", not ", absl::CEscape(hello.group())));
   }
-  if (hello.ranks() < 1 || hello.ranks() > ranks_ || hello.host().size() > kLongestHost) {
+  if (hello.host().size() > kLongestHost) {
+    return absl::FailedPreconditionError(absl::StrCat("the name of the machine has ",
+                                                      hello.host().size(), " bytes; at most ",
+                                                      kLongestHost, " are allowed"));
+  }
+  if (hello.ranks() < 1 || hello.ranks() > ranks_) {
     return absl::FailedPreconditionError(
         absl::StrCat("the machine offers ", hello.ranks(), " ranks; the group has ", ranks_));
   }

@@ -182,7 +182,11 @@ absl::Status RankGroup::Joined(std::shared_ptr<RankStream> stream, const Hello& 
     Lose(reason);
     return absl::FailedPreconditionError(reason);
   }
-  if (hello.rank() < 0 || hello.rank() >= ranks() || members_[hello.rank()].stream != nullptr) {
+  if (hello.rank() < 0 || hello.rank() >= ranks()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is no rank ", hello.rank(), ": ranks are 0 to ", ranks() - 1));
+  }
+  if (members_[hello.rank()].stream != nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("there is a rank ", hello.rank(), " already"));
   }
