@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "crout_version.h"
@@ -62,8 +63,10 @@ absl::StatusOr<std::string> NewToken() {
   return absl::BytesToHexString(absl::string_view(bytes.data(), bytes.size()));
 }
 
-std::string Describe(size_t rank, pid_t pid) {
-  return absl::StrCat("rank ", rank, " (process ", pid, ")");
+// `peer`: MessageStream::peer(). Names the machine of the rank if it is another one.
+std::string Describe(size_t rank, pid_t pid, const std::string& peer) {
+  if (absl::StartsWith(peer, "unix:")) return absl::StrCat("rank ", rank, " (process ", pid, ")");
+  return absl::StrCat("rank ", rank, " (process ", pid, " at ", peer, ")");
 }
 
 }  // namespace
@@ -215,7 +218,7 @@ void RankGroup::Received(const RankStream& stream, const RankMessage& message) {
   member->last_heard = SteadyNow();
   if (!message.has_result() || message.result().job() != job_id_) return;
   if (message.result().error_kind() == rank::v1::ERROR_KIND_LIBRARY) {
-    return Lose(absl::StrCat(Describe(member - members_.data(), member->pid), ": ",
+    return Lose(absl::StrCat(Describe(member - members_.data(), member->pid, stream.peer()), ": ",
                              message.result().error()));
   }
   member->result = message.result();
@@ -226,7 +229,7 @@ void RankGroup::Left(const RankStream& stream) {
   MutexLock lock(&mutex_);
   const Member* const member = Find(stream);
   if (member == nullptr) return;
-  Lose(absl::StrCat(Describe(member - members_.data(), member->pid), " ended"));
+  Lose(absl::StrCat(Describe(member - members_.data(), member->pid, stream.peer()), " ended"));
 }
 
 RankGroup::Member* RankGroup::Find(const RankStream& stream) {
@@ -397,7 +400,7 @@ void RankGroup::Watch() {
     const Clock::time_point now = SteadyNow();
     for (const Member& member : members_) {
       if (now - member.last_heard > kSilence) {
-        Lose(absl::StrCat(Describe(&member - members_.data(), member.pid),
+        Lose(absl::StrCat(Describe(&member - members_.data(), member.pid, member.stream->peer()),
                           " sent no heartbeat for ", kSilence.count(), " s"));
       }
     }

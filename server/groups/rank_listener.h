@@ -42,10 +42,16 @@ class MessageStream {
   using Grpc = grpc::ServerReaderWriter<Out, In>;
 
   MessageStream(grpc::ServerContext* context, Grpc* stream)
-      : context_(context), stream_(stream), writer_(StartThread([this] { WriteAll(); })) {}
+      : peer_(context->peer()),
+        context_(context),
+        stream_(stream),
+        writer_(StartThread([this] { WriteAll(); })) {}
   ~MessageStream() { Close(); }
   MessageStream(const MessageStream&) = delete;  // It owns a thread.
   MessageStream& operator=(const MessageStream&) = delete;
+
+  // Address of the other side: "ipv4:10.0.0.1:4242", or "unix:".
+  const std::string& peer() const { return peer_; }
 
   // Sends a message. Does nothing after the stream has ended, which the events report. Ends the
   // stream of a peer that does not read. Joins a Forget to one that waits.
@@ -89,6 +95,7 @@ class MessageStream {
     }
   }
 
+  const std::string peer_;
   Mutex mutex_;
   CondVar changed_;
   grpc::ServerContext* context_ ABSL_GUARDED_BY(mutex_);  // null after Close()
