@@ -19,7 +19,7 @@ class Children {
   Children();
 
   // Starts a program that is searched in PATH. Its output goes to the file `log`. The environment
-  // is `variables` ("NAME=value") and that of this process, without the variables of resource
+  // is this process's, with `variables` ("NAME=value") added and without the variables of resource
   // managers, which would change what Open MPI does. Returns false, with errno, if the system
   // cannot start a process; a program that cannot be executed writes to `log` and ends.
   bool Start(const std::vector<std::string>& command, const std::vector<std::string>& variables,

@@ -13,8 +13,8 @@ inline constexpr char kTokenVariable[] = "CROUT_RANK_TOKEN";
 // use none.
 inline constexpr char kGpusVariable[] = "CROUT_RANK_GPUS";
 
-// Environment variables that an agent sets for its processes: arguments, a line each, which the
-// ranks read instead of theirs; and the path of the socket to which kRelayOption sends.
+// Environment variables that an agent sets for its processes: the ranks' arguments, one per line,
+// which replace their command line; and the path of the socket to which kRelayOption sends.
 inline constexpr char kArgumentsVariable[] = "CROUT_RANK_ARGUMENTS";
 inline constexpr char kRelayVariable[] = "CROUT_RANK_RELAY";
 

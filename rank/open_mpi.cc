@@ -17,7 +17,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// Names of machines for mpirun, which are no names of hosts: so it starts orted on each of them.
+// Machine names for mpirun. No host has such a name, so mpirun starts orted for each.
 constexpr std::string_view kMachine = "crout";
 // Containers often forbid process_vm_readv.
 const Arguments kNoSingleCopy = {"--mca", "btl_vader_single_copy_mechanism", "none"};

@@ -109,7 +109,8 @@ class Options {
             "--group", set,
             "Groups of processes that factor large matrices together, separated by commas: "
             "NAME=host:RANKS starts RANKS processes on this machine as the device group:NAME. "
-            "NAME=cuda:0,1 starts one for each of these GPUs, which are then no separate devices. "
+            "NAME=cuda:0,1 starts one for each of these GPUs, which are then not available as "
+            "separate devices. "
             "NAME=join:RANKS@HOST:PORT listens for crout-rank --join on other machines "
             "[default: none]")
         ->envname(EnvironmentName("group"))

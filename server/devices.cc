@@ -93,8 +93,8 @@ absl::Status Select(std::string_view name, int gpu_count, const std::set<int>& g
     if (grouped.contains(ordinal)) {
       return absl::InvalidArgumentError(
           absl::StrCat("cuda:", ordinal,
-                       " is in --devices and in --group. The processes of a group need their GPUs "
-                       "alone; remove it from one of them"));
+                       " is in --devices and in --group. A group needs exclusive use of its GPUs. "
+                       "Remove this GPU from one of the two settings"));
     }
     selection->AddGpu(ordinal);
   } else {

@@ -14,7 +14,7 @@
 
 namespace crout {
 
-// Gives each factor that is solved with a number, by the address of its matrix in the shared
+// Assigns a number to each factor used in a solve, keyed by the address of its matrix in the shared
 // memory. The memory of a factor does not change from its first solve on until it is freed.
 // Thread-safe.
 class GpuCopies {
