@@ -42,11 +42,7 @@ struct GpuFactor {
 
 // Describes the pivots of this rank's rows.
 v1::Part PivotPart(const GridContext& grid, const LocalShape& shape, const v1::Range& ipiv) {
-  v1::Part part = ArrayPart(ipiv, sizeof(int64_t), shape.n);
-  part.set_grid_rows(grid.rows());
-  part.set_grid_row(grid.row());
-  part.set_block(static_cast<int32_t>(shape.layout.block));
-  return part;
+  return PivotPart(grid, ipiv, shape.n, shape.layout.block);
 }
 
 // All ranks enter the library together, or none: it would wait for a rank that lacks memory.

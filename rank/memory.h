@@ -11,6 +11,7 @@
 #include <string>
 
 #include "crout/rank/v1/rank_service.pb.h"
+#include "rank/grid_context.h"
 #include "rank/layout.h"
 
 namespace crout::rank {
@@ -81,6 +82,17 @@ inline v1::Part MatrixPart(const v1::Matrix& matrix, int64_t element_bytes) {
   part.set_grid_rows(1);
   part.set_grid_cols(1);
   part.set_block(kBlock);
+  return part;
+}
+
+// Describes the pivots of this rank's rows of a matrix of order n, which has square blocks of order
+// `block`.
+inline v1::Part PivotPart(const GridContext& grid, const v1::Range& ipiv, int64_t n,
+                          int64_t block) {
+  v1::Part part = ArrayPart(ipiv, sizeof(int64_t), n);
+  part.set_grid_rows(grid.rows());
+  part.set_grid_row(grid.row());
+  part.set_block(static_cast<int32_t>(block));
   return part;
 }
 

@@ -75,22 +75,14 @@ class LocalBlocks {
   int descriptor_[9] = {};
 };
 
-// Describes the pivots of this rank's rows of a matrix of order n.
-v1::Part PivotPart(const GridContext& grid, GroupMemory& memory, const v1::Range& ipiv, int64_t n) {
-  v1::Part part = ArrayPart(ipiv, sizeof(int64_t), n);
-  part.set_grid_rows(grid.rows());
-  part.set_grid_row(grid.row());
-  memory.Check(part);
-  return part;
-}
-
 template <class T>
 int64_t RunFactor(const GridContext& grid, GroupMemory& memory, const v1::Factor& job) {
   const v1::Matrix& a = job.a();
   if (a.rows() != a.cols()) Refuse("the matrix is not square");
   uint64_t used = 0;
   const LocalBlocks<T> local(grid, memory, a, job.workspace(), &used);
-  const v1::Part pivots_part = PivotPart(grid, memory, job.ipiv(), a.rows());
+  const v1::Part pivots_part = PivotPart(grid, job.ipiv(), a.rows(), kBlock);
+  memory.Check(pivots_part);
   std::vector<int> pivots(local.rows() + kBlock);
   local.Read();
   int info = 0;
@@ -130,7 +122,8 @@ void RunSolve(const GridContext& grid, GroupMemory& memory, const v1::Solve& job
   uint64_t used = 0;
   const LocalBlocks<T> local(grid, memory, lu, job.workspace(), &used);
   const LocalBlocks<T> columns(grid, memory, b, job.workspace(), &used);
-  const v1::Part pivots_part = PivotPart(grid, memory, job.ipiv(), lu.rows());
+  const v1::Part pivots_part = PivotPart(grid, job.ipiv(), lu.rows(), kBlock);
+  memory.Check(pivots_part);
   std::vector<int64_t> ipiv(local.rows());
   memory.Read(pivots_part, ipiv.data());
   std::vector<int> pivots(local.rows() + kBlock);
