@@ -20,35 +20,13 @@
 #include <string_view>
 #include <thread>
 
-extern char** environ;
+#include "kernels/util/exec_arguments.h"
 
 namespace crout::rank {
 namespace {
 
-std::vector<std::string> Environment(const std::vector<std::string>& variables) {
-  constexpr std::string_view kForeign[] = {"SLURM_", "PMI_", "PMIX_", "OMPI_", "PBS_", "LSB_"};
-  std::vector<std::string> all = variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::string_view name = text.substr(0, text.find('=') + 1);
-    const auto begins = [](std::string_view start) {
-      return [start](std::string_view other) { return other.starts_with(start); };
-    };
-    if (std::ranges::any_of(variables, begins(name))) continue;
-    if (std::ranges::any_of(kForeign, [&](auto prefix) { return text.starts_with(prefix); })) {
-      continue;
-    }
-    all.emplace_back(text);
-  }
-  return all;
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
+// Variables of resource managers, which change what Open MPI does.
+constexpr std::string_view kForeign[] = {"SLURM_", "PMI_", "PMIX_", "OMPI_", "PBS_", "LSB_"};
 
 // The child after fork(). Other threads may have held locks, so it makes only system calls.
 [[noreturn]] void Execute(char* const* command, char* const* environment, const char* log,
@@ -91,7 +69,7 @@ Children::Children() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 bool Children::Start(const std::vector<std::string>& command,
                      const std::vector<std::string>& variables, const std::string& log) {
-  const std::vector<std::string> environment = Environment(variables);
+  const std::vector<std::string> environment = EnvironmentWith(variables, kForeign);
   const std::vector<char*> arguments = Pointers(command);
   const std::vector<char*> entries = Pointers(environment);
   const pid_t parent = getpid();

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "kernels/util/exec_arguments.h"
 #include "rank/network.h"
 
 namespace crout::rank {
@@ -64,10 +65,7 @@ void ExecuteMpirun(int ranks, const std::string& program, const std::string& add
           "self,vader", "--mca", kVaderFolder, folder, "--mca", "orte_tmpdir_base", folder, program,
           "--join=" + address},
          &arguments);
-  std::vector<char*> pointers;
-  for (const std::string& argument : arguments)
-    pointers.push_back(const_cast<char*>(argument.c_str()));
-  pointers.push_back(nullptr);
+  const std::vector<char*> pointers = Pointers(arguments);
   // mpirun accepts connections on all interfaces, from any host and without authentication.
   // RankProcesses::HasOwnNetwork() finds out whether this succeeded.
   LeaveNetwork();

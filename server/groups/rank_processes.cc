@@ -13,38 +13,14 @@
 #include <cstring>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/util/exec_arguments.h"
 #include "kernels/util/status_macros.h"
 #include "rank/join_environment.h"
 
-extern char** environ;
-
 namespace crout {
 namespace {
-
-// Returns this process's environment with the variables of `set` ("NAME=value") replaced.
-std::vector<std::string> EnvironmentWith(const std::vector<std::string>& set) {
-  std::vector<std::string> all = set;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const absl::string_view text = *entry;
-    const absl::string_view name = text.substr(0, text.find('='));
-    bool replaced = false;
-    for (const std::string& other : set) {
-      replaced = replaced || absl::StartsWith(other, absl::StrCat(name, "="));
-    }
-    if (!replaced) all.emplace_back(text);
-  }
-  return all;
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // Starts the process in a new process group, so that a terminal's interrupt reaches the
 // daemon alone. Both output streams go to `log`. The process has `memory` as
