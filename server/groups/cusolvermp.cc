@@ -24,8 +24,6 @@ namespace v1 = rank::v1;
 // a tenth. The first is the latency of a column.
 constexpr double kColumnSeconds = 1.75e-5;
 constexpr double kGpuFlopsPerSecond = 2.5e13;
-// A message to the ranks and their answers.
-constexpr double kMessageSeconds = 1e-3;
 // Assumed bytes per second of copies to and from all GPUs, and of a GPU's memory.
 constexpr double kGpuCopyRate = 2e10;
 constexpr double kGpuMemoryRate = 2e12;

@@ -42,7 +42,6 @@ absl::Status Encoder::Encode(const AnyMatrix& a, v1::Matrix* matrix) const {
 }
 
 double GroupMethod::Seconds(DType dtype, double flops) const {
-  constexpr double kMessageSeconds = 1e-3;  // a message to the ranks and their answers
   return kMessageSeconds + flops / (speed_.flops_per_second * host::RateFactor(dtype));
 }
 

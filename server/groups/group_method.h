@@ -15,6 +15,9 @@
 
 namespace crout {
 
+// Assumed time of a message to the ranks and their answers.
+inline constexpr double kMessageSeconds = 1e-3;
+
 // Speed of a group's factorizations in float64 operations per second. Set before the first job.
 struct GroupSpeed {
   double flops_per_second = 1e10;
