@@ -23,6 +23,16 @@ add_library(crout_minizip INTERFACE)
 target_include_directories(crout_minizip SYSTEM INTERFACE "${CROUT_MINIZIP_INCLUDE}")
 target_link_libraries(crout_minizip INTERFACE "${CROUT_MINIZIP_LIBRARY}")
 
+# The allocator of the daemon (decision 0080). Sanitizers have their own.
+add_library(crout_malloc INTERFACE)
+if(NOT CROUT_SANITIZE)
+  find_path(CROUT_TCMALLOC_INCLUDE gperftools/malloc_extension_c.h REQUIRED)
+  find_library(CROUT_TCMALLOC_LIBRARY tcmalloc_minimal REQUIRED)
+  target_include_directories(crout_malloc SYSTEM INTERFACE "${CROUT_TCMALLOC_INCLUDE}")
+  target_compile_definitions(crout_malloc INTERFACE CROUT_HAVE_TCMALLOC)
+  target_link_libraries(crout_malloc INTERFACE "${CROUT_TCMALLOC_LIBRARY}")
+endif()
+
 find_program(CROUT_GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 
 # OpenBLAS with LAPACK inside. The OpenMP flavour, because its thread count can be set for each

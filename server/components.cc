@@ -2,7 +2,9 @@
 
 #include "server/components.h"
 
-#include <malloc.h>
+#ifdef CROUT_HAVE_TCMALLOC
+#include <gperftools/malloc_extension_c.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -190,9 +192,9 @@ std::set<std::string> ServerComponents::ConfiguredTenants() const {
 
 void ServerComponents::ReturnMemory() {
   Trim(0);
-  // malloc keeps free memory below a block in use, such as a buffer of gRPC. malloc_trim holds the
-  // lock of the heap for milliseconds; no call is running then.
-  malloc_trim(0);
+#ifdef CROUT_HAVE_TCMALLOC
+  MallocExtension_ReleaseFreeMemory();  // holds the lock of the heap for milliseconds
+#endif
 }
 
 void ServerComponents::Housekeep() {

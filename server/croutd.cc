@@ -2,7 +2,6 @@
 
 #include "server/croutd.h"
 
-#include <malloc.h>
 #include <sys/prctl.h>
 
 #include <csignal>
@@ -12,6 +11,7 @@
 #include <system_error>
 #include <variant>
 
+#include "absl/synchronization/mutex.h"
 #include "kernels/host/device/openmp_environment.h"
 #include "server/auth/token_command.h"
 #include "server/config.h"
@@ -19,15 +19,6 @@
 
 namespace crout {
 namespace {
-
-// gRPC receives into malloc buffers of 1 MiB and more, on changing threads. By default malloc would
-// map, fault in and unmap each buffer, and each thread's arena would keep its own buffers. Both
-// cost more than copying the data.
-void KeepReceiveBuffersMapped() {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 32 << 20);
-  mallopt(M_ARENA_MAX, 1);
-}
 
 // Excludes keys and tokens from the core files of all tools. Also prevents other processes of the
 // same user from reading the daemon's memory.
@@ -46,7 +37,8 @@ int RunServer(const Config& config, OpenDevicesFunction open_devices, const Stop
 int RunCroutd(int argc, char** argv, OpenDevicesFunction open_devices) {
   if (argc > 1 && std::string_view(argv[1]) == "token") return RunTokenCommand(argc - 1, argv + 1);
   host::UsePassiveOpenMpWaits(argv);
-  KeepReceiveBuffersMapped();
+  // Debian's Abseil checks each acquisition of a mutex for a deadlock unless this is set.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const StopSignals signals;  // before any thread starts
   // A closed peer or log reader must fail the write, not end the daemon.
   std::signal(SIGPIPE, SIG_IGN);
