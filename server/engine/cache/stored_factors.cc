@@ -182,12 +182,9 @@ absl::StatusOr<std::shared_ptr<const Analysis>> FactorCache::RestoreAnalysis(
       found.analysis_bytes, store_.OwnerOnHost(tenant, ShareUse::kCache));
   if (!memory) return absl::ResourceExhaustedError("no memory for the analysis");
   CROUT_ASSIGN_OR_RETURN(Analysis analysis, files_->ReadAnalysis(found.file));
-  // The analysis of a Schur complement, or for the values of one matrix, does not fit other
-  // matrices of the pattern.
-  const bool fits_pattern = analysis.kept == 0 && !analysis.regrouped;
   CachedAnalysis kept = {*std::move(memory), std::move(analysis), /*base=*/nullptr};
   std::shared_ptr<const Analysis> shared =
-      fits_pattern ? analyses.Add(tenant, std::move(kept)) : Share(std::move(kept));
+      kept.analysis.regrouped ? Share(std::move(kept)) : analyses.Add(tenant, std::move(kept));
   known = shared;
   return shared;
 }
