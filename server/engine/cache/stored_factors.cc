@@ -183,6 +183,7 @@ absl::StatusOr<std::shared_ptr<const Analysis>> FactorCache::RestoreAnalysis(
   if (!memory) return absl::ResourceExhaustedError("no memory for the analysis");
   CROUT_ASSIGN_OR_RETURN(Analysis analysis, files_->ReadAnalysis(found.file));
   CachedAnalysis kept = {*std::move(memory), std::move(analysis), /*base=*/nullptr};
+  // Fronts for the values of one matrix suit no other matrix of the pattern.
   std::shared_ptr<const Analysis> shared =
       kept.analysis.regrouped ? Share(std::move(kept)) : analyses.Add(tenant, std::move(kept));
   known = shared;
